@@ -1,0 +1,1 @@
+"""Where data comes from: a name of the catalogue, or a file."""

@@ -1,0 +1,244 @@
+"""The conditional normalizing flow over embeddings: a RealNVP with two levels, conditioned in every coupling."""
+
+# S seeds, B batch, D embedding, K blocks, C classes, a and b the two halves of a coupling
+
+from __future__ import annotations
+
+import math
+from typing import Literal
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+from prer.address import Address
+from prer.density import Density
+from prer.errors import InputError
+from prer.networks import stack  # noqa: F401, the example uses it
+
+Norm = Literal["batch", "running"]
+Condition = Literal["every", "first"]
+
+
+class Flow(Density):
+    """The paper's flow: levels of blocks, half of the dimensions leaving after each level, a standard normal prior.
+
+    Args:
+        dimension: of the embedding.
+        levels: how many; a level is made only where two dimensions or more remain.
+        blocks: in each level; a block is a norm, a coupling and a fixed permutation.
+        norm: "batch" uses a batch's own statistics in training, "running" the paper's running estimates.
+        condition: which couplings see the class: "every" one, or the "first" on the data's side as in the paper.
+        condition_size: the length of a class's learned vector.
+        one_hot: the class enters as a one-hot vector of that length and is not learned, as in the paper.
+        bounded: keeps the scale within [0.27, 0.99]; unbounded it can run to 0, where sampling divides by it.
+
+    Example:
+        >>> address = Address(seeds=(0, 1))
+        >>> flow = stack(lambda: Flow(6, levels=2, blocks=3), address).eval()
+        >>> flow.add(torch.tensor([10, 10]), address)
+        >>> z = flow.sample(torch.tensor([[0, 1, 1], [1, 0, 0]]), address)
+        >>> z.shape, flow.log_prob(z, torch.zeros(2, 3, dtype=torch.long)).shape
+        (torch.Size([2, 3, 6]), torch.Size([2, 3]))
+    """
+
+    mean: Tensor
+    std: Tensor
+    table: Tensor  # [S, C, condition_size], one learned vector for each class
+    started: Tensor
+
+    def __init__(
+        self,
+        dimension: int,
+        *,
+        levels: int = 2,
+        blocks: int = 10,
+        norm: Norm = "batch",
+        condition: Condition = "every",
+        condition_size: int = 16,
+        one_hot: bool = False,
+        bounded: bool = True,
+        momentum: float = 0.9,
+    ) -> None:
+        super().__init__(dimension)
+        self.register_buffer("mean", torch.zeros(dimension))
+        self.register_buffer("std", torch.ones(dimension))
+        self.table = nn.Parameter(torch.zeros(0, condition_size), requires_grad=not one_hot)
+        self.one_hot = one_hot
+        self.register_buffer("started", torch.tensor(False))
+        self.levels = nn.ModuleList()
+        for level in range(levels):
+            size = dimension - sum(part.leaving for part in self.levels)
+            if size < 2:
+                break
+            conditioned = blocks if condition == "every" else int(level == 0)
+            self.levels.append(Level(level, size, blocks, conditioned, condition_size, norm, bounded, momentum))
+
+    def add(self, counts: Tensor, address: Address) -> None:
+        """Add one vector for each new class."""
+        S, old, size = self.table.shape
+        new = range(old, old + len(counts))
+        if self.one_hot:
+            if new.stop > size:
+                raise InputError(f"{new.stop} classes need learner.condition_size of as many, it is {size}")
+            rows = torch.eye(size)[new.start : new.stop].expand(S, -1, -1)
+        else:
+            rows = torch.stack([(address / "class" / c).normal(size) for c in new], dim=1)
+        table = torch.cat([self.table.detach(), rows.to(self.table)], dim=1)
+        self.table = nn.Parameter(table, requires_grad=not self.one_hot)
+        super().add(counts, address)
+
+    @torch.no_grad()
+    def start(self, z: Tensor, condition: Tensor) -> None:
+        """Standardise by these embeddings; a flow that is new initialises its norms on them, as on a first batch."""
+        self.std, self.mean = torch.std_mean(z, dim=1)
+        self.std = self.std.clamp_min(1e-3 * self.std.mean(1, keepdim=True) + 1e-6)  # a dead dimension stays invertible
+        if not self.started.any():
+            u = self._standardised(z)
+            for level in self.levels:
+                u, _ = level(u, condition, self.table, first=True)
+                u = u[..., level.leaving :]
+            self.started.fill_(True)
+
+    def forward(self, z: Tensor, condition: Tensor) -> tuple[Tensor, Tensor]:
+        """Normalise: u = T^-1(z) [S, B, D] and the log-determinant of its Jacobian [S, B]."""
+        u = self._standardised(z)
+        log_det = -self.std.log().sum(-1, keepdim=True)
+        left = []
+        for level in self.levels:
+            u, change = level(u, condition, self.table)
+            log_det = log_det + change
+            left.append(u[..., : level.leaving])
+            u = u[..., level.leaving :]
+        return torch.cat([*left, u], dim=-1), log_det
+
+    def inverse(self, u: Tensor, condition: Tensor) -> Tensor:
+        """Generate: z = T(u), with the statistics of evaluation."""
+        *left, u = u.split([*(level.leaving for level in self.levels), self.levels[-1].staying], dim=-1)
+        for level, part in zip(reversed(self.levels), reversed(left), strict=True):
+            u = level.inverse(torch.cat([part, u], dim=-1), condition, self.table)
+        mean, std = self._centre()
+        return u * std + mean
+
+    def log_prob(self, z: Tensor, condition: Tensor) -> Tensor:
+        """The prior of u plus the log-determinant (Eq. 4)."""
+        u, log_det = self(z, condition)
+        return log_det - 0.5 * (u.square().sum(-1) + self.dimension * math.log(2 * math.pi))
+
+    def _draw(self, condition: Tensor, address: Address, temperature: float) -> Tensor:
+        u = address.normal(condition.shape[1], self.dimension).to(self.mean)
+        return self.inverse(temperature * u, condition)
+
+    def _centre(self) -> tuple[Tensor, Tensor]:
+        return self.mean.unsqueeze(1), self.std.unsqueeze(1)
+
+
+class Level(nn.Module):
+    """Blocks over one set of dimensions, their parameters stacked: norm, coupling, permutation.
+
+    The coupling's network is a -> size -> (scale, shift) of b. Its first layer meets the condition as a look-up: each
+    class's vector passes the weights once for a whole batch, together with the bias.
+    """
+
+    mean: Tensor
+    var: Tensor
+    order: Tensor
+    back: Tensor
+
+    def __init__(
+        self,
+        level: int,
+        size: int,
+        blocks: int,
+        conditioned: int,
+        condition_size: int,
+        norm: Norm,
+        bounded: bool,
+        momentum: float,
+    ) -> None:
+        super().__init__()
+        self.leaving, self.staying = size // 2, size - size // 2
+        self.norm, self.bounded, self.momentum, self.eps = norm, bounded, momentum, 1e-3
+        a, b = self.leaving, self.staying
+        self.weight_in = nn.Parameter(_uniform(blocks, a, size, fan_in=a))
+        self.bias_in = nn.Parameter(_uniform(blocks, size, fan_in=a))
+        self.weight_condition = nn.Parameter(_uniform(conditioned, condition_size, size, fan_in=condition_size))
+        self.weight_out = nn.Parameter(torch.zeros(blocks, size, 2 * b))  # every coupling begins near the identity
+        self.bias_out = nn.Parameter(torch.zeros(blocks, 2 * b))
+        self.register_buffer("mean", torch.zeros(blocks, size))
+        self.register_buffer("var", torch.ones(blocks, size))
+        # The same for every seed: a permutation is part of the architecture, and one index serves the whole stack.
+        orders = [(Address((0,)) / "permutation" / level / k).permutation(size)[0] for k in range(blocks)]
+        self.register_buffer("order", torch.stack(orders))
+        self.register_buffer("back", torch.stack([order.argsort() for order in orders]))
+
+    def forward(self, u: Tensor, condition: Tensor, table: Tensor, first: bool = False) -> tuple[Tensor, Tensor]:
+        """One pass towards the noise, and its log-determinant [S, B]."""
+        log_det = torch.zeros((), device=u.device, dtype=u.dtype)
+        for k, block in enumerate(self._blocks(condition, table)):
+            mean, var = self._statistics(k, u, first)
+            log_std = 0.5 * (var + self.eps).log()
+            u = (u - mean.unsqueeze(1)) * (-log_std).exp().unsqueeze(1)
+            a, b = u.split((self.leaving, self.staying), dim=-1)
+            log_scale, shift = self._coupling(a, *block)
+            u = torch.cat([a, b * log_scale.exp() + shift], dim=-1)
+            u = _Permute.apply(u, self.order[0, k], self.back[0, k])
+            log_det = log_det + log_scale.sum(-1) - log_std.sum(-1, keepdim=True)
+        return u, log_det
+
+    def inverse(self, u: Tensor, condition: Tensor, table: Tensor) -> Tensor:
+        """The way back, with running statistics."""
+        for k, block in reversed(list(enumerate(self._blocks(condition, table)))):
+            u = u.index_select(-1, self.back[0, k])
+            a, b = u.split((self.leaving, self.staying), dim=-1)
+            log_scale, shift = self._coupling(a, *block)
+            u = torch.cat([a, (b - shift) * (-log_scale).exp()], dim=-1)
+            u = u * (self.var[:, k] + self.eps).sqrt().unsqueeze(1) + self.mean[:, k].unsqueeze(1)
+        return u
+
+    def _blocks(self, condition: Tensor, table: Tensor) -> list[tuple[Tensor, ...]]:
+        """For each block: its first weights, what its first layer adds (bias and condition), its last layer."""
+        S, C, _ = table.shape
+        conditioned = self.weight_condition.shape[1]
+        entries = table.unsqueeze(1) @ self.weight_condition + self.bias_in[:, :conditioned].unsqueeze(2)
+        rows = entries.transpose(1, 2).reshape(S * C, -1)  # one row for each class of each seed: [S C, K D]
+        index = condition + C * torch.arange(S, device=condition.device).unsqueeze(1)
+        looked_up = F.embedding(index, rows).unflatten(-1, (conditioned, -1)).unbind(2) if conditioned else ()
+        added = [*looked_up, *self.bias_in[:, conditioned:].unsqueeze(2).unbind(1)]
+        out = zip(self.weight_out.unbind(1), self.bias_out.unsqueeze(2).unbind(1), strict=True)
+        return [(w, plus, *last) for w, plus, last in zip(self.weight_in.unbind(1), added, out, strict=True)]
+
+    def _coupling(self, a: Tensor, weight_in: Tensor, plus: Tensor, weight_out: Tensor, bias: Tensor) -> tuple[Tensor, Tensor]:
+        h = torch.relu(torch.baddbmm(plus, a, weight_in))
+        s, shift = torch.baddbmm(bias, h, weight_out).chunk(2, dim=-1)
+        return F.logsigmoid((3 * torch.tanh(s / 3) if self.bounded else s) + 2), shift
+
+    def _statistics(self, k: int, u: Tensor, first: bool) -> tuple[Tensor, Tensor]:
+        """What block k normalises by; in training and on the first batch the running estimates move, too."""
+        if not (self.training or first):
+            return self.mean[:, k], self.var[:, k]
+        var, mean = torch.var_mean(u, dim=1)
+        with torch.no_grad():
+            keep = 0.0 if first else self.momentum
+            self.mean[:, k].lerp_(mean, 1 - keep)
+            self.var[:, k].lerp_(var, 1 - keep)
+        return (self.mean[:, k].clone(), self.var[:, k].clone()) if self.norm == "running" else (mean, var)
+
+
+class _Permute(torch.autograd.Function):
+    """Permute the last axis; the gradient is a permutation again, where the generic one would scatter."""
+
+    @staticmethod
+    def forward(ctx, u: Tensor, order: Tensor, back: Tensor) -> Tensor:  # noqa: ANN001
+        ctx.save_for_backward(back)
+        return u.index_select(-1, order)
+
+    @staticmethod
+    def backward(ctx, grad: Tensor) -> tuple[Tensor, None, None]:  # noqa: ANN001
+        (back,) = ctx.saved_tensors
+        return grad.index_select(-1, back), None, None
+
+
+def _uniform(*shape: int, fan_in: int) -> Tensor:
+    """The usual initial weights of a fully connected layer."""
+    return torch.empty(shape).uniform_(-1, 1) / math.sqrt(fan_in)

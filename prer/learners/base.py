@@ -1,0 +1,230 @@
+"""What all learners share: an encoder, a head for each task, and the loop of a task.
+
+A learner says what is special about it by overriding `loss`, `before_step` or `after_task`; one that trains in phases
+of its own overrides `learn`. Its fields are its hyperparameters, its TOML table and its help text.
+"""
+
+# S seeds, B batch, D embedding, K classes, n training samples of a task
+
+from __future__ import annotations
+
+import time
+from abc import ABC
+from collections import defaultdict
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Any, ClassVar, NamedTuple
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+from prer.address import Address
+from prer.errors import RunError
+from prer.networks import Encoder, Head, Inputs, floats, stack
+from prer.step import Optimiser, Step
+from prer.stream import Task
+
+EVALUATION_ROWS = 1024  # samples that are embedded at once where no gradient is needed
+
+Observer = Callable[[dict[str, Any]], None]
+
+
+def setting(default: Any, help: str, *, low: float | None = None, high: float | None = None) -> Any:
+    """A hyperparameter: its default, what it means, and the values it may take."""
+    return field(default=default, metadata={"help": help, "low": low, "high": high})
+
+
+class Batch(NamedTuple):
+    """What a loss sees of one step."""
+
+    x: Tensor  # inputs as the networks see them [S, B, ...]
+    y: Tensor  # class ids [S, B]
+    noise: Tensor  # uniform numbers for dropout [S, B, width]
+
+
+@dataclass(kw_only=True)
+class Learner(ABC):
+    """The base: a shared encoder E and one head S_t for each task, f(x, t) = S_t(E(x))."""
+
+    name: ClassVar[str]
+
+    channels: tuple[int, ...] = setting((12, 24, 48), "filters of each convolution (images)", low=1)
+    hidden: tuple[int, ...] = setting((128, 64), "width of each hidden layer (vectors)", low=1)
+    embedding: int = setting(50, "size of the embedding z", low=2)
+    dropout: float = setting(0.2, "dropout between a head's layers", low=0, high=0.99)
+    batch: int = setting(64, "samples in a batch", low=2)
+    epochs: int = setting(10, "epochs of a classifier's training", low=0)
+    lr: float = setting(1e-3, "learning rate of a classifier", low=0)
+    optimiser: Optimiser = setting("adam", "optimiser of a classifier: adam or sgd")
+
+    # -- override points -----------------------------------------------------------------------------------------
+
+    def loss(self, batch: Batch) -> Tensor:
+        """The loss of each seed [S] on a batch of the current task; by default the cross-entropy (Eq. 1)."""
+        return self.cross_entropy(self.encoder_(batch.x), batch.y, batch.noise)
+
+    def before_step(self) -> None:
+        """Called when the gradients of a step are there and before they are used."""
+
+    def after_task(self, task: Task) -> None:
+        """Called when a task is learned: remember what will be needed of it."""
+
+    def memory(self) -> dict[str, nn.Module]:
+        """What is kept of the past beyond encoder and heads, by name."""
+        return {}
+
+    def memory_samples(self) -> int:
+        """How many raw samples are kept."""
+        return 0
+
+    def phases(self) -> dict[str, int]:
+        """The phases of a task and their epochs, so that a display can tell the time left."""
+        return {"classifier": self.epochs}
+
+    # -- the life of a learner -----------------------------------------------------------------------------------
+
+    def start(
+        self, shape: Sequence[int], seeds: Sequence[int], device: str = "cpu", observe: Observer | None = None
+    ) -> None:
+        """Forget everything and build the networks for samples of this shape."""
+        self.shape_ = tuple(shape)
+        self.address_ = Address(tuple(seeds), device)
+        self.observe_ = observe or (lambda event: None)
+        self.tasks_: list[range] = []  # the class ids of each task so far
+        self.seconds_: dict[str, float] = defaultdict(float)
+        self.transient_floats_ = 0
+        self.inputs_ = stack(lambda: Inputs(shape), self.address_)
+        self.encoder_ = stack(self._build(Encoder), self.address_ / "encoder")
+        self.heads_ = nn.ModuleList()
+
+    def learn(self, task: Task) -> None:
+        """Learn one task; its data is not seen again, unless a memory keeps it."""
+        self.meet(task)
+        self.train_classifier(task, [self.encoder_, self.heads_[-1]])
+        self.after_task(task)
+
+    def predict(self, x: Tensor, task: int) -> Tensor:
+        """Class ids [S, B] of inputs [S, B, ...] that are known to belong to a task."""
+        return self.heads_[task](self.encoder_(self.inputs_(x))).argmax(-1) + self.tasks_[task].start
+
+    @torch.no_grad()
+    def accuracy(self, task: Task) -> Tensor:
+        """Per cent of the task's test part that each seed classifies correctly [S]."""
+        rows = task.test(self.address_.seeds)
+        right = [
+            (self.predict(task.x[part], task.index) == task.y[part]).float() for part in rows.split(EVALUATION_ROWS, 1)
+        ]
+        return 100 * torch.cat(right, dim=1).mean(1)
+
+    def state(self) -> dict[str, Tensor]:
+        """Every tensor the learner would need to go on, by name."""
+        parts = {"inputs": self.inputs_, "encoder": self.encoder_, "heads": self.heads_} | self.memory()
+        return {f"{part}.{name}": t for part, module in parts.items() for name, t in module.state_dict().items()}
+
+    def memory_floats(self) -> int:
+        """Every scalar kept after a task that naive would not keep, for one seed."""
+        return floats(*self.memory().values())
+
+    # -- what learners are made of -------------------------------------------------------------------------------
+
+    def meet(self, task: Task) -> None:
+        """Take up a new task: its classes and a new head; inputs are standardised by the first one."""
+        if not self.tasks_:
+            self.inputs_.start(task.x[task.train(self.address_.seeds)] if len(self.shape_) == 1 else task.x)
+        self.tasks_.append(task.classes)
+        self.transient_floats_ = 0
+        address = self.address_ / "head" / task.index
+        self.heads_.append(stack(lambda: Head(self.embedding, len(task.classes), self.dropout), address))
+
+    def train_classifier(self, task: Task, networks: Sequence[nn.Module]) -> None:
+        """Minimise `loss` on a task's training part by these networks."""
+        rows = task.train(self.address_.seeds)
+
+        def loss(rows: Tensor, noise: Tensor) -> Tensor:
+            return self.loss(Batch(self.inputs_(task.x[rows]), task.y[rows], noise))
+
+        def feed(address: Address) -> tuple[Tensor, ...]:
+            batches = self.batches(rows, address)
+            return batches, self.dropout_noise(batches, address)
+
+        parameters = [p for network in networks for p in network.parameters()]
+        self.train("classifier", parameters, loss, feed, epochs=self.epochs, lr=self.lr, optimiser=self.optimiser)
+
+    def train(
+        self,
+        phase: str,
+        parameters: Sequence[nn.Parameter],
+        loss: Callable[..., Tensor],
+        feed: Callable[[Address], tuple[Tensor, ...]],
+        *,
+        epochs: int,
+        lr: float,
+        optimiser: Optimiser = "adam",
+        before_update: Callable[[], None] | None = None,
+    ) -> None:
+        """The loop of a phase, with a fresh optimiser.
+
+        Args:
+            phase: its name; part of the address of its randomness.
+            parameters: what is trained.
+            loss: the loss of each seed [S], from the tensors of one step.
+            feed: the tensors of a whole epoch, each [S, steps, ...], from the epoch's address.
+            epochs: how many.
+            lr: learning rate.
+            optimiser: "adam" or "sgd".
+            before_update: in place of `before_step`.
+        """
+        task = len(self.tasks_) - 1
+        step = Step(loss, parameters, optimiser=optimiser, lr=lr, before_update=before_update or self.before_step)
+        for epoch in range(epochs):
+            begin = time.perf_counter()
+            inputs = feed(self.address_ / task / phase / epoch)
+            total = torch.zeros(len(self.address_.seeds), device=self.address_.device)
+            for batch in zip(*(t.unbind(1) for t in inputs), strict=True):
+                total += step(*batch)
+            losses = (total / inputs[0].shape[1]).tolist()
+            seconds = time.perf_counter() - begin
+            self.seconds_[phase] += seconds
+            self._check(losses, phase, epoch)
+            event = {"event": "epoch", "task": task, "phase": phase, "epoch": epoch, "epochs": epochs}
+            self.observe_(event | {"loss": losses, "seconds": seconds})
+
+    def batches(self, rows: Tensor, address: Address) -> Tensor:
+        """The rows [S, n] in an order of this epoch, cut into floor(n / B) batches [S, steps, B]."""
+        n = rows.shape[1]
+        size = min(self.batch, n)
+        order = (address / "order").permutation(n)[:, : n // size * size]
+        return rows.gather(1, order).unflatten(1, (-1, size))
+
+    def dropout_noise(self, batches: Tensor, address: Address) -> Tensor:
+        """Uniform numbers for the dropout of an epoch's batches [S, steps, B, width]."""
+        return (address / "dropout").uniform(*batches.shape[1:3], sum(Head.widths(self.embedding)))
+
+    def cross_entropy(self, z: Tensor, y: Tensor, noise: Tensor | None = None) -> Tensor:
+        """Mean cross-entropy of the current head on samples of the current task [S]."""
+        logits = self.heads_[-1](z, noise)
+        return mean_cross_entropy(logits, y - self.tasks_[-1].start)
+
+    @torch.no_grad()
+    def embed(self, task: Task, rows: Tensor) -> Tensor:
+        """E(x) of samples by their rows: [S, n] to [S, n, D]."""
+        parts = [self.encoder_(self.inputs_(task.x[part])) for part in rows.split(EVALUATION_ROWS, 1)]
+        return torch.cat(parts, dim=1)
+
+    def _build(self, network: Callable[..., Any]) -> Callable[[], Any]:
+        return lambda: network(self.shape_, self.embedding, self.channels, self.hidden)
+
+    def _check(self, losses: list[float], phase: str, epoch: int) -> None:
+        for seed, value in zip(self.address_.seeds, losses, strict=True):
+            if not abs(value) < float("inf"):
+                raise RunError(
+                    f"the loss of seed {seed} became {value} in task {len(self.tasks_)}, phase {phase!r}, "
+                    f"epoch {epoch + 1}; try a lower learning rate"
+                )
+
+
+def mean_cross_entropy(logits: Tensor, target: Tensor) -> Tensor:
+    """Cross-entropy of each seed [S] from logits [S, B, K] and targets [S, B]."""
+    losses = F.cross_entropy(logits.flatten(0, 1), target.flatten(), reduction="none")
+    return losses.view(target.shape).mean(1)

@@ -1,0 +1,49 @@
+"""Joint: train on all tasks so far together. Not continual learning, but its upper reference."""
+
+# S seeds, B batch, K classes
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from prer.learners.base import Batch, Learner, Observer, mean_cross_entropy
+from prer.stream import Task, merge
+
+
+@dataclass(kw_only=True)
+class Joint(Learner):
+    """Keeps all data of all tasks and goes on training with all of it; also called cumulative."""
+
+    name = "joint"
+
+    def start(
+        self, shape: Sequence[int], seeds: Sequence[int], device: str = "cpu", observe: Observer | None = None
+    ) -> None:
+        """Begin with no task seen."""
+        super().start(shape, seeds, device, observe)
+        self.seen_: list[Task] = []
+
+    def learn(self, task: Task) -> None:
+        """Learn all tasks so far, with all heads."""
+        self.meet(task)
+        self.seen_.append(task)
+        owners = [head for head, classes in enumerate(self.tasks_) for _ in classes]
+        self.owner_ = torch.tensor(owners, device=self.address_.device)  # the head of each class [K]
+        self.train_classifier(merge(self.seen_), [self.encoder_, self.heads_])
+
+    def loss(self, batch: Batch) -> Tensor:
+        """Cross-entropy of every sample among the classes of its own task."""
+        z = self.encoder_(batch.x)
+        logits = torch.cat([head(z, batch.noise) for head in self.heads_], dim=-1)  # column k is class k
+        foreign = self.owner_ != self.owner_[batch.y].unsqueeze(-1)
+        return mean_cross_entropy(logits.masked_fill(foreign, -torch.inf), batch.y)
+
+    def memory_samples(self) -> int:
+        """All of them."""
+        return sum(task.train(self.address_.seeds[:1]).shape[1] for task in self.seen_)
+
+    def memory_floats(self) -> int:
+        """The samples and a label for each."""
+        return self.memory_samples() * (self.seen_[0].x[0].numel() + 1)

@@ -1,0 +1,297 @@
+"""PRER: pseudo-rehearsal with a normalizing flow over the network's own embeddings.
+
+Not one old sample is stored. A frozen flow is sampled, a frozen decoder turns the samples into inputs, and the live
+encoder is pulled back to where they came from while it learns the new task.
+"""
+
+# S seeds, B batch, D embedding, n training samples of a task, P pseudo-samples
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Literal, NamedTuple
+
+import torch
+from torch import Tensor, nn
+
+from prer.address import Address
+from prer.density import Density, Gaussian
+from prer.flow import Condition, Flow, Norm
+from prer.learners.base import EVALUATION_ROWS, Learner, Observer, mean_cross_entropy, setting
+from prer.networks import Decoder, Linear, floats, stack
+from prer.stream import Task
+
+
+class Past(NamedTuple):
+    """Frozen copies that generate the past while a task is learned."""
+
+    density: Density
+    decoder: Decoder
+
+
+@dataclass(kw_only=True)
+class PRER(Learner):
+    """Pseudo-Rehearsal Embedding Regularisation (Pomponi, Scardapane, Uncini 2020)."""
+
+    name = "prer"
+
+    epochs_autoencoder: int = setting(10, "epochs of phase 1", low=0)
+    epochs_flow: int = setting(10, "epochs of phase 2", low=0)
+    lr_autoencoder: float = setting(1e-3, "learning rate of phase 1 (Adam)", low=0)
+    lr_flow: float = setting(1e-3, "learning rate of phase 2 (Adam); the paper has 1e-4", low=0)
+
+    weight: float = setting(1.0, "weight of the embedding regulariser R (Eq. 3)", low=0)
+    distance: Literal["l2", "cosine"] = setting("l2", "d in R: l2 (squared, summed) or cosine")
+    share: float = setting(0.8, "pseudo-samples in a batch at most; 0 turns replay off", low=0, high=0.95)
+    temperature: float = setting(1.0, "of the samples: below 1 they stay nearer to the modes", low=0)
+    sparsity: float = setting(0.02, "weight of the sparsity penalty", low=0)
+    sparsity_on: Literal["z", "layers"] = setting("z", "L1 of z, or mean absolute output of every layer")
+    labels: Literal["none", "head", "auxiliary"] = setting(
+        "none", "what phase 1 sees of labels: nothing, the head's loss, or that of a classifier over all classes"
+    )
+    label_weight: float = setting(1.0, "weight of that loss", low=0)
+
+    density: Literal["flow", "gaussian"] = setting("flow", "p(z | t, y): the flow, or one Gaussian for each class")
+    levels: int = setting(2, "levels of the flow", low=1)
+    blocks: int = setting(10, "blocks in each level", low=1)
+    norm: Norm = setting("batch", "a batch's own statistics in training, or the paper's running estimates")
+    condition: Condition = setting("every", "couplings that see the class: every one, or the paper's first")
+    condition_size: int = setting(16, "length of a class's vector", low=1)
+    one_hot: bool = setting(False, "the class as a one-hot vector, as in the paper")
+    bounded: bool = setting(True, "bound the scale of couplings")
+    restart: bool = setting(False, "a new flow for each task, instead of going on from its weights")
+    reencode: bool = setting(True, "the flow learns E(D(z)) of old classes, instead of z")
+    jitter: float = setting(0.02, "noise on the flow's training data, in standard deviations", low=0)
+    clamp: float = setting(1.0, "bound of each gradient of the flow", low=0)
+
+    def phases(self) -> dict[str, int]:
+        """The three phases of the paper."""
+        return {"autoencoder": self.epochs_autoencoder, "flow": self.epochs_flow, "head": self.epochs}
+
+    def memory(self) -> dict[str, nn.Module]:
+        """The flow and the decoder are the whole memory of the past."""
+        return {"decoder": self.decoder_, "density": self.density_}
+
+    def start(
+        self, shape: Sequence[int], seeds: Sequence[int], device: str = "cpu", observe: Observer | None = None
+    ) -> None:
+        """Build the networks."""
+        super().start(shape, seeds, device, observe)
+        self.decoder_ = stack(self._build(Decoder), self.address_ / "decoder")
+        self.density_ = self._new_density()
+
+    def learn(self, task: Task) -> None:
+        """The three phases of a task."""
+        self.meet(task)
+        past = self.freeze()
+        self.train_autoencoder(task, past)
+        self.train_density(task, past)
+        self.train_head(task)
+        self.check_health()
+
+    def freeze(self) -> Past | None:
+        """Copies of what generates the past, or None on the first task."""
+        if not self.density_.counts.shape[1]:
+            return None
+        past = Past(copy.deepcopy(self.density_).eval(), copy.deepcopy(self.decoder_))
+        for module in past:
+            module.requires_grad_(False)
+        self.transient_floats_ = floats(*past)
+        return past
+
+    # -- phase 1 -------------------------------------------------------------------------------------------------
+
+    def train_autoencoder(self, task: Task, past: Past | None) -> None:
+        """Learn to reconstruct the new and the old, while the old stays where it is."""
+        rows = task.train(self.address_.seeds)
+        networks: list[nn.Module] = [self.encoder_, self.decoder_]
+        classifier = self.heads_[-1]
+        if self.labels == "auxiliary":
+            address = self.address_ / "auxiliary" / len(self.tasks_)
+            classifier = stack(lambda: Linear(self.embedding, task.classes.stop), address)
+        if self.labels != "none":
+            networks.append(classifier)
+
+        def feed(address: Address) -> tuple[Tensor, ...]:
+            batches, replayed = self._mixed(rows, past, address)
+            return batches, self.dropout_noise(batches, address), *replayed
+
+        def loss(rows: Tensor, noise: Tensor, y_hat: Tensor | None = None, z_hat: Tensor | None = None) -> Tensor:
+            x, y = self.inputs_(task.x[rows]), task.y[rows]
+            if past is not None and z_hat is not None:
+                with torch.no_grad():
+                    x = torch.cat([x, past.decoder(z_hat)], dim=1)
+            total, z = self._reconstruction(x)
+            real = rows.shape[1]
+            if z_hat is not None and self.weight:
+                total = total + self.weight * self._distance(z_hat, z[:, real:]).mean(1)  # Eq. 3
+            if self.labels == "head":
+                total = total + self.label_weight * self.cross_entropy(z[:, :real], y, noise)
+            if self.labels == "auxiliary":
+                every = y if y_hat is None else torch.cat([y, y_hat], dim=1)
+                total = total + self.label_weight * mean_cross_entropy(classifier(z), every)
+            return total
+
+        parameters = [p for network in networks for p in network.parameters()]
+        self.train("autoencoder", parameters, loss, feed, epochs=self.epochs_autoencoder, lr=self.lr_autoencoder)
+
+    def _reconstruction(self, x: Tensor) -> tuple[Tensor, Tensor]:
+        """The loss of a sparse autoencoder [S] (Eq. 2), and the embeddings [S, B, D]."""
+        encoded = list(self.encoder_.outputs(x))
+        decoded = list(self.decoder_.outputs(encoded[-1]))
+        z, x_hat = encoded[-1], decoded[-1]
+        loss = (x - x_hat).square().flatten(2).sum(-1).mean(1)
+        if self.sparsity and self.sparsity_on == "z":
+            loss = loss + self.sparsity * z.abs().sum(-1).mean(1)
+        elif self.sparsity:
+            loss = loss + self.sparsity * sum(h.abs().flatten(1).mean(1) for h in (*encoded, *decoded[:-1]))
+        return loss, z
+
+    def _distance(self, z_hat: Tensor, z: Tensor) -> Tensor:
+        if self.distance == "l2":
+            return (z_hat - z).square().sum(-1)
+        return 1 - torch.cosine_similarity(z_hat, z, dim=-1)
+
+    # -- phase 2 -------------------------------------------------------------------------------------------------
+
+    def train_density(self, task: Task, past: Past | None) -> None:
+        """Maximum likelihood on the new embeddings and on pseudo-embeddings of all old classes."""
+        rows = task.train(self.address_.seeds)
+        z, y = self.embed(task, rows), task.y[rows]
+        address = self.address_ / (len(self.tasks_) - 1) / "flow"
+        if self.restart and past is not None:
+            self.density_ = self._new_density()
+            self.density_.add(past.density.counts[0], self.address_)
+        self.density_.add(torch.bincount(y[0] - task.classes.start, minlength=len(task.classes)), self.address_)
+        every_z, every_y = self._with_past(z, y, past, address)
+        self.density_.start(every_z, every_y)
+        noise = self.jitter * every_z.std(1, keepdim=True)
+        where = torch.arange(z.shape[1], device=z.device).expand(len(z), -1)
+
+        def feed(address: Address) -> tuple[Tensor, ...]:
+            batches, replayed = self._mixed(where, past, address)
+            condition = y.gather(1, batches.flatten(1)).view(batches.shape)
+            new = z.gather(1, batches.flatten(1, 2).unsqueeze(-1).expand(-1, -1, z.shape[2]))
+            new = new.unflatten(1, batches.shape[1:])
+            if replayed and past is not None:
+                y_hat, z_hat = replayed
+                old = self._reencoded(z_hat.flatten(1, 2), past).view(z_hat.shape) if self.reencode else z_hat
+                new, condition = torch.cat([new, old], dim=2), torch.cat([condition, y_hat], dim=2)
+            jitter = (address / "jitter").normal(*new.shape[1:])
+            return new + noise.unsqueeze(1) * jitter, condition
+
+        def loss(z: Tensor, condition: Tensor) -> Tensor:
+            return -self.density_.log_prob(z, condition).mean(1)
+
+        parameters = [p for p in self.density_.parameters() if p.requires_grad]
+        if parameters:
+            self.density_.train()
+            self.train("flow", parameters, loss, feed, epochs=self.epochs_flow, lr=self.lr_flow, before_update=lambda: _clamp(parameters, self.clamp))
+        self.density_.eval()
+
+    def _with_past(self, z: Tensor, y: Tensor, past: Past | None, address: Address) -> tuple[Tensor, Tensor]:
+        """All new embeddings, and as many of each old class."""
+        if past is None:
+            return z, y
+        old = past.density.counts.shape[1]
+        count = z.shape[1] * old // len(self.tasks_[-1])
+        y_hat = past.density.labels(count, address / "labels")
+        z_hat = past.density.sample(y_hat, address / "start", self.temperature)
+        if self.reencode:
+            z_hat = self._reencoded(z_hat, past)
+        return torch.cat([z, z_hat], dim=1), torch.cat([y, y_hat], dim=1)
+
+    def _new_density(self) -> Density:
+        if self.density == "gaussian":
+            return stack(lambda: Gaussian(self.embedding), self.address_ / "density")
+        return stack(
+            lambda: Flow(
+                self.embedding,
+                levels=self.levels,
+                blocks=self.blocks,
+                norm=self.norm,
+                condition=self.condition,
+                condition_size=self.condition_size,
+                one_hot=self.one_hot,
+                bounded=self.bounded,
+            ),
+            self.address_ / "density",
+        )
+
+    # -- phase 3 -------------------------------------------------------------------------------------------------
+
+    def train_head(self, task: Task) -> None:
+        """Cross-entropy on the new task (Eq. 1). The encoder rests: nothing may move it without R."""
+        rows = task.train(self.address_.seeds)
+        z, y = self.embed(task, rows), task.y[rows]
+        seeds = torch.arange(len(z), device=z.device).unsqueeze(1)
+        where = torch.arange(z.shape[1], device=z.device).expand(len(z), -1)
+
+        def feed(address: Address) -> tuple[Tensor, ...]:
+            batches = self.batches(where, address)
+            return batches, self.dropout_noise(batches, address)
+
+        def loss(at: Tensor, noise: Tensor) -> Tensor:
+            return self.cross_entropy(z[seeds, at], y.gather(1, at), noise)
+
+        parameters = list(self.heads_[-1].parameters())
+        self.train("head", parameters, loss, feed, epochs=self.epochs, lr=self.lr, optimiser=self.optimiser)
+
+    # -- pseudo-samples ------------------------------------------------------------------------------------------
+
+    def _mixed(self, rows: Tensor, past: Past | None, address: Address) -> tuple[Tensor, tuple[Tensor, ...]]:
+        """An epoch's batches of rows, and the labels and embeddings of the pseudo-samples that overwrite a share.
+
+        The share is that of the old classes among all seen, so that every class is seen equally often.
+        """
+        batches = self.batches(rows, address)
+        steps, size = batches.shape[1:]
+        old, new = self.tasks_[-1].start, len(self.tasks_[-1])
+        count = min(round(size * min(old / (old + new), self.share)), size - 1)
+        if past is None or not count:
+            return batches, ()
+        y_hat = past.density.labels(steps * count, address / "labels")
+        z_hat = past.density.sample(y_hat, address / "replay", self.temperature)
+        return batches[..., count:], (y_hat.unflatten(1, (steps, count)), z_hat.unflatten(1, (steps, count)))
+
+    @torch.no_grad()
+    def _reencoded(self, z_hat: Tensor, past: Past) -> Tensor:
+        """E(D_old(z_hat)): where the encoder, which has moved a little, now puts the old classes."""
+        parts = [self.encoder_(past.decoder(part)) for part in z_hat.split(EVALUATION_ROWS, 1)]
+        return torch.cat(parts, dim=1)
+
+    # -- health --------------------------------------------------------------------------------------------------
+
+    def check_health(self, samples: int = 200) -> None:
+        """Report for every class how good its samples are; this is what the future of its task hangs on."""
+        for task, classes in enumerate(self.tasks_):
+            for figures in self._health(task, classes, samples):
+                self.observe_(figures)
+
+    @torch.no_grad()
+    def _health(self, task: int, classes: range, samples: int) -> Iterator[dict]:
+        for c in classes:
+            address = self.address_ / (len(self.tasks_) - 1) / "health" / c
+            y = torch.full((len(self.address_.seeds), samples), c, device=self.address_.device)
+            z = self.density_.sample(y, address, self.temperature)
+            x = self.decoder_(z)
+            again = self.encoder_(x)
+            head = self.heads_[task]
+            yield {
+                "event": "health",
+                "task": len(self.tasks_) - 1,
+                "class": c,
+                "agreement": (head(z).argmax(-1) + classes.start == c).float().mean(1).tolist(),
+                "agreement_decoded": (head(again).argmax(-1) + classes.start == c).float().mean(1).tolist(),
+                "reconstruction": (x - self.decoder_(again)).square().flatten(2).sum(-1).mean(1).tolist(),
+                "distance": self._distance(z, again).mean(1).tolist(),
+                "nll": (-self.density_.log_prob(again, y)).mean(1).tolist(),
+            }
+
+
+def _clamp(parameters: Sequence[nn.Parameter], bound: float) -> None:
+    for parameter in parameters:
+        if parameter.grad is not None:
+            parameter.grad.clamp_(-bound, bound)

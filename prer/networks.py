@@ -1,0 +1,264 @@
+"""Encoder, decoder and heads, as the paper has them, for images and for vectors.
+
+A network here is an ordinary module for ONE seed. `stack` builds it once for each seed and lays the parameters on a
+leading axis; the three layers below know that axis, so the same module then computes all seeds at once.
+`benchmarks/seed_axis.py` holds the measurements behind this choice.
+"""
+
+# S seeds, B batch, C channels, H and W image, D embedding
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from itertools import pairwise
+from typing import TypeVar
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+from prer.address import Address
+
+SMALLEST_IMAGE = 8
+M = TypeVar("M", bound=nn.Module)
+
+
+class Linear(nn.Linear):
+    """A fully connected layer: [B, in] as usual, or [S, B, in] once stacked."""
+
+    def forward(self, x: Tensor) -> Tensor:
+        """Apply each seed's layer to that seed's batch."""
+        if self.weight.dim() == 2:
+            return super().forward(x)
+        return torch.baddbmm(self.bias.unsqueeze(1), x, self.weight.mT)
+
+
+class Conv2d(nn.Conv2d):
+    """A convolution: [B, C, H, W] as usual, or [S, B, C, H, W] once stacked (seeds become groups)."""
+
+    def forward(self, x: Tensor) -> Tensor:
+        """Apply each seed's filters to that seed's batch."""
+        if self.weight.dim() == 4:
+            return super().forward(x)
+        return self._grouped(F.conv2d, x, stride=self.stride, padding=self.padding)
+
+    def _grouped(self, convolve: Callable[..., Tensor], x: Tensor, **geometry: object) -> Tensor:
+        # Between two such layers both transpositions are views of the same memory, so nothing is copied.
+        S, B = x.shape[:2]
+        y = convolve(
+            x.transpose(0, 1).flatten(1, 2), self.weight.flatten(0, 1), self.bias.flatten(), groups=S, **geometry
+        )
+        return y.view(B, S, -1, *y.shape[2:]).transpose(0, 1)
+
+
+class ConvTranspose2d(nn.ConvTranspose2d):
+    """The mirror image of `Conv2d`."""
+
+    def forward(self, x: Tensor, output_size: list[int] | None = None) -> Tensor:
+        """Apply each seed's filters to that seed's batch."""
+        if self.weight.dim() == 4:
+            return super().forward(x, output_size)
+        geometry = {"stride": self.stride, "padding": self.padding, "output_padding": self.output_padding}
+        return Conv2d._grouped(self, F.conv_transpose2d, x, **geometry)
+
+
+def stack(build: Callable[[], M], address: Address) -> M:
+    """Build a module once for each seed, under that seed's own randomness, and stack parameters and buffers.
+
+    Example:
+        >>> layer = stack(lambda: Linear(3, 2), Address(seeds=(0, 1, 2, 3)))
+        >>> layer(torch.zeros(4, 10, 3)).shape
+        torch.Size([4, 10, 2])
+    """
+    with torch.random.fork_rng(devices=[]):
+        copies = []
+        for key in address.keys():
+            torch.manual_seed(key)
+            copies.append(build())
+    stacked = copies[0]
+    for path, module in stacked.named_modules():
+        peers = [copy.get_submodule(path) for copy in copies]
+        for name, _ in list(module.named_parameters(recurse=False)):
+            setattr(module, name, nn.Parameter(torch.stack([getattr(peer, name).detach() for peer in peers])))
+        for name, _ in list(module.named_buffers(recurse=False)):
+            setattr(module, name, torch.stack([getattr(peer, name) for peer in peers]))
+    return stacked.to(address.device)
+
+
+def floats(*modules: nn.Module) -> int:
+    """Every scalar one seed keeps in these modules, of any type: the one rule by which memory is counted."""
+    tensors = [t for module in modules for t in (*module.parameters(), *module.buffers())]
+    return sum(t[0].numel() for t in tensors)
+
+
+def paddings(size: int, layers: int) -> Iterator[tuple[int, int]]:
+    """The size before each 4x4 convolution of stride 2, with its padding.
+
+    1, but 2 where the next layer would otherwise halve an odd map: 1, 2, 1 for 28 pixels (28, 14, 8, 4) and 1, 1, 1
+    for 32 (32, 16, 8, 4), which gives the paper's own count of parameters.
+    """
+    for layer in range(layers):
+        halved = (size - 2) // 2 + 1
+        padding = 2 if halved % 2 and layer < layers - 1 else 1
+        yield size, padding
+        size = (size + 2 * padding - 4) // 2 + 1
+
+
+class Network(nn.Module):
+    """Layers in a row, whose outputs can all be seen (the paper's sparsity may be read as a penalty on each)."""
+
+    layers: nn.ModuleList
+
+    def outputs(self, x: Tensor) -> Iterator[Tensor]:
+        """The output of every layer, in order."""
+        for layer in self.layers:
+            x = layer(x)
+            yield x
+
+    def forward(self, x: Tensor) -> Tensor:
+        """The output of the last layer."""
+        for layer in self.layers:
+            x = layer(x)
+        return x
+
+
+class Activated(nn.Module):
+    """A layer and its non-linearity."""
+
+    def __init__(self, layer: nn.Module, activation: Callable[[Tensor], Tensor] = torch.relu) -> None:
+        super().__init__()
+        self.layer, self.activation = layer, activation
+
+    def forward(self, x: Tensor) -> Tensor:
+        """The activated output."""
+        return self.activation(self.layer(x))
+
+
+class Reshape(nn.Module):
+    """Between feature maps and vectors, whatever axes lead."""
+
+    def __init__(self, before: Sequence[int], after: Sequence[int]) -> None:
+        super().__init__()
+        self.before, self.after = len(before), tuple(after)
+
+    def forward(self, x: Tensor) -> Tensor:
+        """The same numbers in the other shape."""
+        return x.reshape(*x.shape[: -self.before], *self.after)
+
+
+class Encoder(Network):
+    """E: an input to its embedding. Linear at the end: a ReLU's mass at exactly 0 is beyond any flow."""
+
+    def __init__(self, shape: Sequence[int], embedding: int, channels: Sequence[int], hidden: Sequence[int]) -> None:
+        super().__init__()
+        if len(shape) == 1:
+            body, width = _dense(shape[0], hidden), [shape[0], *hidden][-1]
+        else:
+            body, maps = _convolutions(shape, channels)
+            width = channels[-1] * maps[0] * maps[1]
+            body.append(Reshape((channels[-1], *maps), (width,)))
+        self.layers = nn.ModuleList([*body, Linear(width, embedding)])
+
+
+class Decoder(Network):
+    """D: the mirror image of the encoder; pixels end in a sigmoid, standardised vectors do not."""
+
+    def __init__(self, shape: Sequence[int], embedding: int, channels: Sequence[int], hidden: Sequence[int]) -> None:
+        super().__init__()
+        if len(shape) == 1:
+            widths = [*reversed(hidden)]
+            body = _dense(embedding, widths)
+            self.layers = nn.ModuleList([*body, Linear([embedding, *widths][-1], shape[0])])
+            return
+        body, maps = _transposed(shape, channels)
+        width = channels[-1] * maps[0] * maps[1]
+        first = [Activated(Linear(embedding, width)), Reshape((width,), (channels[-1], *maps))]
+        self.layers = nn.ModuleList([*first, *body])
+
+
+class Head(nn.Module):
+    """S_t: three fully connected layers, each halving its input, the last one giving the task's classes.
+
+    Dropout between them takes its noise from outside, since all randomness has an address; no noise means evaluation.
+    """
+
+    def __init__(self, embedding: int, classes: int, dropout: float) -> None:
+        super().__init__()
+        first, second = self.widths(embedding)
+        self.dropout = dropout
+        self.layers = nn.ModuleList([Linear(embedding, first), Linear(first, second), Linear(second, classes)])
+
+    @staticmethod
+    def widths(embedding: int) -> tuple[int, int]:
+        """The widths of the two hidden layers."""
+        return max(embedding // 2, 2), max(embedding // 4, 2)
+
+    def forward(self, z: Tensor, noise: Tensor | None = None) -> Tensor:
+        """Logits [..., K] of embeddings [..., D]; `noise` is uniform and as wide as both hidden layers together."""
+        first, second, last = self.layers
+        a, b = (None, None) if noise is None else noise.split((first.out_features, second.out_features), dim=-1)
+        h = self._drop(torch.relu(first(z)), a)
+        return last(self._drop(torch.relu(second(h)), b))
+
+    def _drop(self, h: Tensor, noise: Tensor | None) -> Tensor:
+        return h if noise is None else h * (noise >= self.dropout) / (1 - self.dropout)
+
+
+class Inputs(nn.Module):
+    """What the networks see: bytes scaled to [0, 1]; vectors standardised with the first task's statistics."""
+
+    mean: Tensor
+    std: Tensor
+
+    def __init__(self, shape: Sequence[int]) -> None:
+        super().__init__()
+        self.vectors = len(shape) == 1
+        self.register_buffer("mean", torch.zeros(shape if self.vectors else 0))
+        self.register_buffer("std", torch.ones(shape if self.vectors else 0))
+
+    def start(self, x: Tensor) -> None:
+        """Keep the statistics of the first task's training part [S, n, features]."""
+        if self.vectors:
+            std, mean = torch.std_mean(x.float(), dim=1)
+            self.mean, self.std = mean, torch.where(std > 1e-6 * mean.abs() + 1e-12, std, torch.ones_like(std))
+
+    def forward(self, x: Tensor) -> Tensor:
+        """Scaled inputs as floats."""
+        if self.vectors:
+            return (x - self.mean.unsqueeze(1)) / self.std.unsqueeze(1)
+        return x.float() / 255 if x.dtype == torch.uint8 else x
+
+
+def _dense(width: int, hidden: Sequence[int]) -> list[nn.Module]:
+    return [Activated(Linear(a, b)) for a, b in pairwise([width, *hidden])]
+
+
+def _geometry(shape: Sequence[int], layers: int) -> list[tuple[tuple[int, int], tuple[int, int]]]:
+    """For each convolution the map's size before it and its padding, both (H, W)."""
+    rows, columns = paddings(shape[1], layers), paddings(shape[2], layers)
+    return [((h, w), (p, q)) for (h, p), (w, q) in zip(rows, columns, strict=True)]
+
+
+def _convolutions(shape: Sequence[int], channels: Sequence[int]) -> tuple[list[nn.Module], tuple[int, int]]:
+    geometry = _geometry(shape, len(channels))
+    layers: list[nn.Module] = [
+        Activated(Conv2d(a, b, 4, 2, padding))
+        for (a, b), (_, padding) in zip(pairwise([shape[0], *channels]), geometry, strict=True)
+    ]
+    (h, w), (p, q) = geometry[-1]
+    return layers, ((h + 2 * p - 4) // 2 + 1, (w + 2 * q - 4) // 2 + 1)
+
+
+def _transposed(shape: Sequence[int], channels: Sequence[int]) -> tuple[list[nn.Module], tuple[int, int]]:
+    _, maps = _convolutions(shape, channels)
+    layers: list[nn.Module] = []
+    size = maps
+    for (a, b), (before, padding) in zip(
+        reversed(list(pairwise([shape[0], *channels]))), reversed(_geometry(shape, len(channels))), strict=True
+    ):
+        grown = [(n - 1) * 2 - 2 * p + 4 for n, p in zip(size, padding, strict=True)]
+        missing = (before[0] - grown[0], before[1] - grown[1])
+        activation = torch.relu if len(layers) < len(channels) - 1 else torch.sigmoid
+        layers.append(Activated(ConvTranspose2d(b, a, 4, 2, padding, output_padding=missing), activation))
+        size = before
+    return layers, maps
