@@ -23,7 +23,11 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 from torch.func import functional_call, stack_module_state, vmap
 
-CASES = {"mnist": (64, 28, (1, 12, 24, 48), (1, 2, 1)), "digits": (32, 8, (1, 12, 24, 48), (1, 1, 1)), "cifar10": (128, 32, (3, 24, 48, 96), (1, 1, 1))}
+CASES = {
+    "mnist": (64, 28, (1, 12, 24, 48), (1, 2, 1)),
+    "digits": (32, 8, (1, 12, 24, 48), (1, 1, 1)),
+    "cifar10": (128, 32, (3, 24, 48, 96), (1, 1, 1)),
+}
 
 
 def loop(x: Tensor, w: Tensor, b: Tensor, padding: int) -> Tensor:
@@ -72,7 +76,9 @@ def captured(step: Callable[[], object], device: str) -> Callable[[], object]:
     return graph.replay
 
 
-def milliseconds(steps: dict[str, Callable[[], object]], device: str, rounds: int = 7, repeat: int = 20) -> dict[str, float]:
+def milliseconds(
+    steps: dict[str, Callable[[], object]], device: str, rounds: int = 7, repeat: int = 20
+) -> dict[str, float]:
     """Median milliseconds of each candidate, measured in turn so that a noisy moment hits all of them."""
     steps = {name: captured(step, device) for name, step in steps.items()}
     times: dict[str, list[float]] = {name: [] for name in steps}
@@ -102,7 +108,16 @@ def convolutions(case: str, S: int, device: str) -> dict[str, float]:
             return torch.autograd.grad(x.square().mean(), weights + biases)
 
         steps[f.__name__] = step
-    nets = [nn.Sequential(*[m for (c, o), p in zip(pairwise(channels), paddings, strict=True) for m in (nn.Conv2d(c, o, 4, 2, p), nn.ReLU())]).to(device) for _ in range(S)]
+    nets = [
+        nn.Sequential(
+            *[
+                m
+                for (c, o), p in zip(pairwise(channels), paddings, strict=True)
+                for m in (nn.Conv2d(c, o, 4, 2, p), nn.ReLU())
+            ]
+        ).to(device)
+        for _ in range(S)
+    ]
     parameters, _ = stack_module_state(nets)
     x = torch.rand(S, B, channels[0], H, H, device=device)
 
@@ -115,12 +130,21 @@ def convolutions(case: str, S: int, device: str) -> dict[str, float]:
 
 def flow(S: int, device: str, d: int = 50, B: int = 64) -> dict[str, float]:
     x, order = torch.randn(S, B, d, device=device), torch.randperm(d, device=device)
-    weights = [tuple((torch.randn(S, *shape, device=device) * 0.1).requires_grad_() for shape in ((d // 2, d), (1, d), (d, d), (1, d))) for _ in range(20)]
+    weights = [
+        tuple(
+            (torch.randn(S, *shape, device=device) * 0.1).requires_grad_()
+            for shape in ((d // 2, d), (1, d), (d, d), (1, d))
+        )
+        for _ in range(20)
+    ]
     flat = [w for block in weights for w in block]
-    return milliseconds({
-        "layers with the axis": lambda: torch.autograd.grad(blocks(x, weights, order, True).mean(), flat),
-        "vmap": lambda: torch.autograd.grad(vmap(lambda w, x: blocks(x, w, order, False))(weights, x).mean(), flat),
-    }, device)
+    return milliseconds(
+        {
+            "layers with the axis": lambda: torch.autograd.grad(blocks(x, weights, order, True).mean(), flat),
+            "vmap": lambda: torch.autograd.grad(vmap(lambda w, x: blocks(x, w, order, False))(weights, x).mean(), flat),
+        },
+        device,
+    )
 
 
 def main() -> None:
@@ -130,7 +154,9 @@ def main() -> None:
     options = parser.parse_args()
     torch.set_num_threads(1)
     hardware = torch.cuda.get_device_name() if options.device == "cuda" else f"{platform.machine()}, one thread"
-    results = {f"convolutions {case}, {S} seeds": convolutions(case, S, options.device) for case in CASES for S in (1, 5)}
+    results = {
+        f"convolutions {case}, {S} seeds": convolutions(case, S, options.device) for case in CASES for S in (1, 5)
+    }
     results |= {f"flow d=50 batch=64, {S} seeds": flow(S, options.device) for S in (1, 5)}
     for name, row in results.items():
         print(f"{name:34s}", "  ".join(f"{k} {v:.3f} ms" for k, v in row.items()))

@@ -10,12 +10,14 @@ it.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
 
 import numpy as np
 import torch
 from torch import Tensor
+
+from prer.errors import InputError
 
 
 @dataclass(frozen=True)
@@ -62,3 +64,25 @@ class Address:
         generator = torch.Generator(self.device)
         rows = [draw(shape, generator=generator.manual_seed(key), device=self.device) for key in self.keys()]
         return torch.stack(rows)
+
+
+def as_seeds(seeds: int | Iterable[int]) -> tuple[int, ...]:
+    """A number of seeds, or the seeds themselves, as a tuple of different ones."""
+    chosen = tuple(range(seeds)) if isinstance(seeds, int) else tuple(seeds)
+    if not chosen or len(set(chosen)) < len(chosen) or min(chosen) < 0:
+        raise InputError(
+            f"seeds={seeds}: give a number of 1 or more, or different numbers from 0 up, such as [0, 1, 7]"
+        )
+    return chosen
+
+
+def as_device(device: str) -> str:
+    """The device to run on; "auto" takes a GPU where there is one."""
+    if device == "auto":
+        return "cuda" if torch.cuda.is_available() else "cpu"
+    try:
+        torch.empty(0, device=device)
+    except (RuntimeError, AssertionError):
+        there = "cpu, cuda" if torch.cuda.is_available() else "cpu"
+        raise InputError(f"device {device!r} is not there; this machine has {there}, and 'auto' picks one") from None
+    return device

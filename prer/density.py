@@ -108,14 +108,14 @@ class Gaussian(Density):
     def log_prob(self, z: Tensor, condition: Tensor) -> Tensor:
         """The normal density of the sample's class."""
         L = self._cholesky(condition)
-        off = (z - self._look_up(self.means, condition)).unsqueeze(-1)
+        off = (z - look_up(self.means, condition)).unsqueeze(-1)
         u = torch.linalg.solve_triangular(L, off, upper=False).squeeze(-1)
         log_det = L.diagonal(dim1=-2, dim2=-1).log().sum(-1)
         return -0.5 * (u.square().sum(-1) + self.dimension * math.log(2 * math.pi)) - log_det
 
     def _draw(self, condition: Tensor, address: Address, temperature: float) -> Tensor:
         u = temperature * address.normal(condition.shape[1], self.dimension).to(self.means)
-        z = self._look_up(self.means, condition).clone()
+        z = look_up(self.means, condition).clone()
         for c, L in enumerate(self._unpacked().unbind(1)):  # a class at a time: n factors at once would be large
             z += torch.where((condition == c).unsqueeze(-1), u @ L.mT, 0)
         return z
@@ -134,8 +134,11 @@ class Gaussian(Density):
         return full
 
     def _cholesky(self, condition: Tensor) -> Tensor:
-        return self._look_up(self._unpacked().flatten(2), condition).unflatten(-1, (self.dimension, -1))
+        return look_up(self._unpacked().flatten(2), condition).unflatten(-1, (self.dimension, -1))
 
-    @staticmethod
-    def _look_up(rows: Tensor, condition: Tensor) -> Tensor:
-        return torch.take_along_dim(rows, condition.unsqueeze(-1), dim=1)
+
+def look_up(rows: Tensor, condition: Tensor) -> Tensor:
+    """Each sample's class's row: [S, C, width] and [S, B] to [S, B, width]."""
+    S, C, _ = rows.shape
+    index = condition + C * torch.arange(S, device=condition.device).unsqueeze(1)
+    return F.embedding(index, rows.flatten(0, 1))  # its gradient is faster than that of a gather, and deterministic

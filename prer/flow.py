@@ -12,7 +12,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from prer.address import Address
-from prer.density import Density
+from prer.density import Density, look_up
 from prer.errors import InputError
 from prer.networks import stack  # noqa: F401, the example uses it
 
@@ -31,6 +31,8 @@ class Flow(Density):
         condition: which couplings see the class: "every" one, or the "first" on the data's side as in the paper.
         condition_size: the length of a class's learned vector.
         one_hot: the class enters as a one-hot vector of that length and is not learned, as in the paper.
+        class_prior: the prior's mean and scale depend on the class, as linear functions of its vector; else the prior
+            is the paper's standard normal. Not in the paper; few blocks then separate the classes far better.
         bounded: keeps the scale within [0.27, 0.99]; unbounded it can run to 0, where sampling divides by it.
 
     Example:
@@ -57,6 +59,7 @@ class Flow(Density):
         condition: Condition = "every",
         condition_size: int = 16,
         one_hot: bool = False,
+        class_prior: bool = True,
         bounded: bool = True,
         momentum: float = 0.9,
     ) -> None:
@@ -65,6 +68,7 @@ class Flow(Density):
         self.register_buffer("std", torch.ones(dimension))
         self.table = nn.Parameter(torch.zeros(0, condition_size), requires_grad=not one_hot)
         self.one_hot = one_hot
+        self.weight_prior = nn.Parameter(torch.zeros(condition_size, 2 * dimension)) if class_prior else None
         self.register_buffer("started", torch.tensor(False))
         self.levels = nn.ModuleList()
         for level in range(levels):
@@ -123,11 +127,23 @@ class Flow(Density):
     def log_prob(self, z: Tensor, condition: Tensor) -> Tensor:
         """The prior of u plus the log-determinant (Eq. 4)."""
         u, log_det = self(z, condition)
+        if self.weight_prior is not None:
+            mean, log_std = self._prior(condition)
+            u = (u - mean) * (-log_std).exp()
+            log_det = log_det - log_std.sum(-1)
         return log_det - 0.5 * (u.square().sum(-1) + self.dimension * math.log(2 * math.pi))
 
     def _draw(self, condition: Tensor, address: Address, temperature: float) -> Tensor:
-        u = address.normal(condition.shape[1], self.dimension).to(self.mean)
-        return self.inverse(temperature * u, condition)
+        u = temperature * address.normal(condition.shape[1], self.dimension).to(self.mean)
+        if self.weight_prior is not None:
+            mean, log_std = self._prior(condition)
+            u = mean + log_std.exp() * u
+        return self.inverse(u, condition)
+
+    def _prior(self, condition: Tensor) -> tuple[Tensor, Tensor]:
+        """Mean and log standard deviation of u for each sample's class, each [S, B, D]."""
+        mean, log_std = look_up(self.table @ self.weight_prior, condition).chunk(2, dim=-1)
+        return mean, 2 * torch.tanh(log_std / 2)
 
     def _centre(self) -> tuple[Tensor, Tensor]:
         return self.mean.unsqueeze(1), self.std.unsqueeze(1)
@@ -167,51 +183,50 @@ class Level(nn.Module):
         self.bias_out = nn.Parameter(torch.zeros(blocks, 2 * b))
         self.register_buffer("mean", torch.zeros(blocks, size))
         self.register_buffer("var", torch.ones(blocks, size))
-        # The same for every seed: a permutation is part of the architecture, and one index serves the whole stack.
-        orders = [(Address((0,)) / "permutation" / level / k).permutation(size)[0] for k in range(blocks)]
+        orders = [_permutation(size, k, Address((0,)) / "permutation" / level / k) for k in range(blocks)]
         self.register_buffer("order", torch.stack(orders))
         self.register_buffer("back", torch.stack([order.argsort() for order in orders]))
 
     def forward(self, u: Tensor, condition: Tensor, table: Tensor, first: bool = False) -> tuple[Tensor, Tensor]:
         """One pass towards the noise, and its log-determinant [S, B]."""
-        log_det = torch.zeros((), device=u.device, dtype=u.dtype)
+        variances, scales = [], []
         for k, block in enumerate(self._blocks(condition, table)):
             mean, var = self._statistics(k, u, first)
-            log_std = 0.5 * (var + self.eps).log()
-            u = (u - mean.unsqueeze(1)) * (-log_std).exp().unsqueeze(1)
+            u = (u - mean.unsqueeze(1)) * (var + self.eps).rsqrt().unsqueeze(1)
             a, b = u.split((self.leaving, self.staying), dim=-1)
-            log_scale, shift = self._coupling(a, *block)
-            u = torch.cat([a, b * log_scale.exp() + shift], dim=-1)
+            scale, shift = self._coupling(a, *block)
+            u = torch.cat([a, torch.addcmul(shift, b, scale.sigmoid())], dim=-1)
             u = _Permute.apply(u, self.order[0, k], self.back[0, k])
-            log_det = log_det + log_scale.sum(-1) - log_std.sum(-1, keepdim=True)
-        return u, log_det
+            variances.append(var)
+            scales.append(scale)
+        log_std = 0.5 * (torch.stack(variances) + self.eps).log().sum((0, 2))
+        return u, F.logsigmoid(torch.stack(scales)).sum((0, 3)) - log_std.unsqueeze(1)
 
     def inverse(self, u: Tensor, condition: Tensor, table: Tensor) -> Tensor:
         """The way back, with running statistics."""
         for k, block in reversed(list(enumerate(self._blocks(condition, table)))):
             u = u.index_select(-1, self.back[0, k])
             a, b = u.split((self.leaving, self.staying), dim=-1)
-            log_scale, shift = self._coupling(a, *block)
-            u = torch.cat([a, (b - shift) * (-log_scale).exp()], dim=-1)
+            scale, shift = self._coupling(a, *block)
+            u = torch.cat([a, (b - shift) / scale.sigmoid()], dim=-1)
             u = u * (self.var[:, k] + self.eps).sqrt().unsqueeze(1) + self.mean[:, k].unsqueeze(1)
         return u
 
     def _blocks(self, condition: Tensor, table: Tensor) -> list[tuple[Tensor, ...]]:
         """For each block: its first weights, what its first layer adds (bias and condition), its last layer."""
-        S, C, _ = table.shape
         conditioned = self.weight_condition.shape[1]
         entries = table.unsqueeze(1) @ self.weight_condition + self.bias_in[:, :conditioned].unsqueeze(2)
-        rows = entries.transpose(1, 2).reshape(S * C, -1)  # one row for each class of each seed: [S C, K D]
-        index = condition + C * torch.arange(S, device=condition.device).unsqueeze(1)
-        looked_up = F.embedding(index, rows).unflatten(-1, (conditioned, -1)).unbind(2) if conditioned else ()
+        rows = look_up(entries.transpose(1, 2).flatten(2), condition)  # [S, B, K D]
+        looked_up = rows.unflatten(-1, (conditioned, -1)).unbind(2) if conditioned else ()
         added = [*looked_up, *self.bias_in[:, conditioned:].unsqueeze(2).unbind(1)]
         out = zip(self.weight_out.unbind(1), self.bias_out.unsqueeze(2).unbind(1), strict=True)
         return [(w, plus, *last) for w, plus, last in zip(self.weight_in.unbind(1), added, out, strict=True)]
 
-    def _coupling(self, a: Tensor, weight_in: Tensor, plus: Tensor, weight_out: Tensor, bias: Tensor) -> tuple[Tensor, Tensor]:
-        h = torch.relu(torch.baddbmm(plus, a, weight_in))
-        s, shift = torch.baddbmm(bias, h, weight_out).chunk(2, dim=-1)
-        return F.logsigmoid((3 * torch.tanh(s / 3) if self.bounded else s) + 2), shift
+    def _coupling(self, a: Tensor, w_in: Tensor, plus: Tensor, w_out: Tensor, bias: Tensor) -> tuple[Tensor, Tensor]:
+        """What b is scaled by, before its sigmoid, and shifted by."""
+        h = torch.relu(torch.baddbmm(plus, a, w_in))
+        s, shift = torch.baddbmm(bias, h, w_out).chunk(2, dim=-1)
+        return (3 * torch.tanh(s / 3) if self.bounded else s) + 2, shift
 
     def _statistics(self, k: int, u: Tensor, first: bool) -> tuple[Tensor, Tensor]:
         """What block k normalises by; in training and on the first batch the running estimates move, too."""
@@ -237,6 +252,19 @@ class _Permute(torch.autograd.Function):
     def backward(ctx, grad: Tensor) -> tuple[Tensor, None, None]:  # noqa: ANN001
         (back,) = ctx.saved_tensors
         return grad.index_select(-1, back), None, None
+
+
+def _permutation(size: int, block: int, address: Address) -> Tensor:
+    """A fixed random order that moves what the first, third, ... block left alone to where the next transforms it.
+
+    With free permutations a flow of few blocks never transforms some dimensions, and those ignore the class. It is
+    the same for every seed: a permutation is part of the architecture, and one index serves the whole stack.
+    """
+    order = address.permutation(size)[0]
+    if block % 2:
+        return order
+    alone = order < size // 2
+    return torch.cat([order[~alone], order[alone]])
 
 
 def _uniform(*shape: int, fan_in: int) -> Tensor:

@@ -183,7 +183,9 @@ def _check_parts(labels: np.ndarray, names: Sequence, held: np.ndarray | None) -
     for name in names:
         of_class = labels == name
         if held is None and of_class.sum() < 2:
-            raise InputError(f"class {name!r} has one sample; two are needed, one to learn from and one to be tested on")
+            raise InputError(
+                f"class {name!r} has one sample; two are needed, one to learn from and one to be tested on"
+            )
         for part, where in () if held is None else ((~held, "training"), (held, "test")):
             if not (of_class & part).any():
                 raise InputError(f"class {name!r} has no sample in the {where} part; set stream.resplit, 0.2 say")

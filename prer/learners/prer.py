@@ -60,6 +60,7 @@ class PRER(Learner):
     condition: Condition = setting("every", "couplings that see the class: every one, or the paper's first")
     condition_size: int = setting(16, "length of a class's vector", low=1)
     one_hot: bool = setting(False, "the class as a one-hot vector, as in the paper")
+    class_prior: bool = setting(True, "the flow's prior depends on the class; the paper's does not")
     bounded: bool = setting(True, "bound the scale of couplings")
     restart: bool = setting(False, "a new flow for each task, instead of going on from its weights")
     reencode: bool = setting(True, "the flow learns E(D(z)) of old classes, instead of z")
@@ -188,7 +189,15 @@ class PRER(Learner):
         parameters = [p for p in self.density_.parameters() if p.requires_grad]
         if parameters:
             self.density_.train()
-            self.train("flow", parameters, loss, feed, epochs=self.epochs_flow, lr=self.lr_flow, before_update=lambda: _clamp(parameters, self.clamp))
+            self.train(
+                "flow",
+                parameters,
+                loss,
+                feed,
+                epochs=self.epochs_flow,
+                lr=self.lr_flow,
+                before_update=lambda: _clamp(parameters, self.clamp),
+            )
         self.density_.eval()
 
     def _with_past(self, z: Tensor, y: Tensor, past: Past | None, address: Address) -> tuple[Tensor, Tensor]:
@@ -215,6 +224,7 @@ class PRER(Learner):
                 condition=self.condition,
                 condition_size=self.condition_size,
                 one_hot=self.one_hot,
+                class_prior=self.class_prior,
                 bounded=self.bounded,
             ),
             self.address_ / "density",

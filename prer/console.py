@@ -1,0 +1,196 @@
+"""What a person sees: a live line on a terminal, one line for each epoch in a log, and the result."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from rich.console import Console
+from rich.live import Live
+from rich.progress_bar import ProgressBar
+from rich.table import Table
+from rich.text import Text
+
+from prer.record import Record
+
+LOW_AGREEMENT = 0.8  # a class whose samples are recognised less often than this is on its way to being forgotten
+
+
+NEXT_STEPS = """What to try next:
+  prer run learner.name=joint             the upper reference: all data of all tasks at once
+  prer run learner.density=gaussian       a Gaussian for each class instead of the flow
+  prer run stream.data=my/file.npz        your own arrays: x, y or x_train, y_train, x_test, y_test
+  prer show runs/*                        all results, one line each"""
+
+
+class Display:
+    """Follows a run. Use it as a context and give it the run's events.
+
+    Args:
+        console: where to write.
+        title: the run's name.
+        tasks: how many there are.
+        phases: each phase's epochs.
+        quiet: say nothing but warnings.
+    """
+
+    def __init__(self, console: Console, title: str, tasks: int, phases: dict[str, int], quiet: bool = False) -> None:
+        self.console, self.title, self.tasks, self.quiet = console, title, tasks, quiet
+        self.phases = phases
+        self.pace: dict[str, float] = {}  # the newest epoch's seconds, by phase
+        self.done = 0
+        self.live = (
+            Live(console=console, refresh_per_second=8, transient=True) if console.is_terminal and not quiet else None
+        )
+
+    def __enter__(self) -> Display:
+        """Begin to show."""
+        if self.live:
+            self.live.start()
+            self.live.update(Text(f"{self.title}: starting"))
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        """Leave the terminal as it was."""
+        if self.live:
+            self.live.stop()
+
+    def __call__(self, event: dict[str, Any]) -> None:
+        """Show an event."""
+        if event["event"] == "epoch":
+            self._epoch(event)
+        elif event["event"] == "health":
+            self._health(event)
+
+    def _epoch(self, event: dict[str, Any]) -> None:
+        self.done += 1
+        self.pace[event["phase"]] = event["seconds"]
+        if self.quiet:
+            return
+        text = (
+            f"task {event['task'] + 1}/{self.tasks}  {event['phase']:<11} epoch {event['epoch'] + 1:>3}/{event['epochs']}"
+            f"  loss {np.mean(event['loss']):>9.3f}  {clock(self.time_left(event))} left"
+        )
+        if self.live:
+            grid = Table.grid(padding=(0, 2))
+            grid.add_row(ProgressBar(total=self.tasks * sum(self.phases.values()), completed=self.done, width=24), text)
+            self.live.update(grid)
+        else:
+            self.console.print(text, highlight=False, soft_wrap=True)
+
+    def time_left(self, event: dict[str, Any]) -> float:
+        """Seconds to the end, each phase at the pace of its newest epoch (unknown ones at the mean of the known)."""
+        names = list(self.phases)
+        at = names.index(event["phase"])
+        usual = sum(self.pace.values()) / len(self.pace)
+        ahead = {name: epochs * (self.tasks - 1 - event["task"]) for name, epochs in self.phases.items()}
+        ahead[event["phase"]] += event["epochs"] - 1 - event["epoch"]
+        for name in names[at + 1 :]:
+            ahead[name] += self.phases[name]
+        return sum(epochs * self.pace.get(name, usual) for name, epochs in ahead.items())
+
+    def _health(self, event: dict[str, Any]) -> None:
+        agreement = float(np.mean(event["agreement_decoded"]))
+        if agreement < LOW_AGREEMENT:
+            self.console.print(
+                f"warning: after task {event['task'] + 1} only {agreement:.0%} of the samples of class {event['class']!r} "
+                "are recognised as that class; it may be forgotten. More learner.epochs_flow may help.",
+                style="yellow",
+                soft_wrap=True,
+                markup=False,
+                highlight=False,
+            )
+
+
+def clock(seconds: float) -> str:
+    """Seconds as a person says them.
+
+    Example:
+        >>> clock(7.2), clock(83), clock(7300)
+        ('7 s', '1 min 23 s', '2 h 1 min')
+    """
+    whole = round(seconds)
+    if whole < 60:
+        return f"{whole} s"
+    return f"{whole // 60} min {whole % 60} s" if whole < 3600 else f"{whole // 3600} h {whole % 3600 // 60} min"
+
+
+def show_result(console: Console, record: Record, naive: Record | None = None) -> None:
+    """The mean matrix, the metrics with naive's beside them, what they mean, and where it all is."""
+    result, beside = record.result, naive.result if naive else None
+    assert result is not None
+    beside = None if result["learner"] == "naive" else beside
+    console.print(matrix_table(result))
+    console.print(metrics_table(result, beside))
+    console.print(meaning(result, beside), soft_wrap=True, highlight=False, markup=False)
+    console.print(f"Run folder: {record.path}", soft_wrap=True, highlight=False, markup=False)
+
+
+def matrix_table(result: dict[str, Any]) -> Table:
+    """Accuracy on each task (columns) after each task (rows), mean over seeds."""
+    matrix = np.array(result["matrix"], float)
+    title = f"Accuracy in % of {result['learner']} on {result['stream']}, mean of {len(result['seeds'])} seeds"
+    table = Table(title=Text(title), title_justify="left")
+    table.add_column("after \\ on")
+    for task in range(matrix.shape[1]):
+        table.add_column(f"task {task + 1}", justify="right")
+    for i in range(matrix.shape[1]):
+        table.add_row(f"task {i + 1}", *(f"{matrix[:, i, j].mean():.2f}" for j in range(i + 1)))
+    return table
+
+
+def metrics_table(result: dict[str, Any], naive: dict[str, Any] | None = None) -> Table:
+    """Accuracy and BWT, with naive's beside them where there is such a run."""
+    table = Table()
+    table.add_column("")
+    rows = [result] if naive is None else [result, naive]
+    for row in rows:
+        table.add_column(Text(row["learner"]), justify="right")
+    for key, label in (("accuracy", "Accuracy"), ("bwt", "BWT")):
+        table.add_row(label, *(plus_minus(row[key]) for row in rows))
+    table.add_row("samples kept", *(str(row["memory_samples"][-1]) for row in rows))
+    table.add_row("floats kept", *(f"{row['memory_floats'][-1]:,}" for row in rows))
+    table.add_row("training", *(clock(row["seconds"]["total"]) for row in rows))
+    return table
+
+
+def plus_minus(metric: dict[str, Any]) -> str:
+    """Mean and standard deviation, where they are known."""
+    if metric["mean"] is None:
+        return "-"
+    return f"{metric['mean']:.2f}" + ("" if metric["std"] is None else f" ± {metric['std']:.2f}")
+
+
+def meaning(result: dict[str, Any], naive: dict[str, Any] | None = None) -> str:
+    """What the numbers say, in one sentence."""
+    tasks = len(result["matrix"][0])
+    accuracy, bwt = result["accuracy"]["mean"], result["bwt"]["mean"]
+    if bwt is None:
+        return f"It means: the one task was learned to {accuracy:.1f} %; forgetting shows from the second task on."
+    change = f"lost {-bwt:.1f}" if bwt < 0 else f"gained {bwt:.1f}"
+    text = f"It means: over {tasks} tasks {accuracy:.1f} % of answers were right, and a learned task {change} points on average while later ones were learned"
+    if naive is not None and naive["bwt"]["mean"] is not None:
+        text += f"; training naively it loses {-naive['bwt']['mean']:.1f}"
+    return text + f", with {result['memory_samples'][-1]} old samples stored."
+
+
+def show_runs(console: Console, records: Sequence[Record]) -> None:
+    """One line for each run."""
+    table = Table()
+    for column in ("run", "learner", "data"):
+        table.add_column(column)
+    for column in ("seeds", "Accuracy", "BWT", "samples", "floats", "time"):
+        table.add_column(column, justify="right")
+    for record in records:
+        r = record.result
+        name = Text(record.path.resolve().name)
+        if r is None:
+            table.add_row(name, "not finished")
+            continue
+        memory = (str(r["memory_samples"][-1]), f"{r['memory_floats'][-1]:,}")
+        metrics = (plus_minus(r["accuracy"]), plus_minus(r["bwt"]))
+        texts = (name, Text(r["learner"]), Text(r["stream"]))
+        table.add_row(*texts, str(len(r["seeds"])), *metrics, *memory, clock(r["seconds"]["total"]))
+    console.print(table)

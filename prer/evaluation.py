@@ -1,0 +1,86 @@
+"""Metrics: pure functions of the matrix R, where R[i][j] is the accuracy on task j after task i.
+
+Each takes one seed's matrix [M, M] (not evaluated: NaN) and gives one number, NaN where it has no meaning.
+"""
+
+# M tasks
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+
+Matrix = np.ndarray
+
+
+def accuracy(R: Matrix) -> float:
+    """The paper's Accuracy: the mean of the lower triangle with its diagonal, over M (M + 1) / 2.
+
+    Example:
+        >>> accuracy(np.array([[100.0, np.nan], [80.0, 90.0]]))
+        90.0
+    """
+    return float(R[np.tril_indices(len(R))].mean())
+
+
+def bwt(R: Matrix) -> float:
+    """The paper's backward transfer: the mean of R[i][j] - R[j][j] over all i > j.
+
+    Example:
+        >>> bwt(np.array([[100.0, np.nan], [80.0, 90.0]]))
+        -20.0
+    """
+    i, j = np.tril_indices(len(R), -1)
+    return float((R[i, j] - R[j, j]).mean()) if len(i) else float("nan")
+
+
+def final_accuracy(R: Matrix) -> float:
+    """GEM's ACC: the mean accuracy on all tasks after the last one."""
+    return float(R[-1].mean())
+
+
+def final_bwt(R: Matrix) -> float:
+    """GEM's BWT: the mean of R[M][j] - R[j][j] over the tasks before the last."""
+    return float((R[-1] - R.diagonal())[:-1].mean()) if len(R) > 1 else float("nan")
+
+
+def forgetting_first(R: Matrix) -> float:
+    """First minus last: how much a task lost since it was learned, mean over the tasks before the last."""
+    return -final_bwt(R) + 0.0
+
+
+def forgetting_best(R: Matrix) -> float:
+    """Best minus last: how much a task lost since it was best, mean over the tasks before the last."""
+    if len(R) < 2:
+        return float("nan")
+    return float(np.mean([np.nanmax(R[j:-1, j]) - R[-1, j] for j in range(len(R) - 1)]))
+
+
+def diagonal(R: Matrix) -> float:
+    """The mean accuracy on each task right after it was learned, weighted as in Accuracy (M, M-1, ..., 1).
+
+    With it, Accuracy = diagonal + (M - 1) / (M + 1) * BWT, a check of any table.
+    """
+    return float(np.average(R.diagonal(), weights=np.arange(len(R), 0, -1)))
+
+
+METRICS: dict[str, Callable[[Matrix], float]] = {
+    f.__name__: f for f in (accuracy, bwt, final_accuracy, final_bwt, forgetting_first, forgetting_best)
+}
+
+
+def summary(matrix: np.ndarray) -> dict[str, dict | None]:
+    """Every metric of a result, from the matrices of all seeds [S, M, M], with the spread over seeds (n - 1)."""
+    metrics = {name: spread([metric(R) for R in matrix]) for name, metric in METRICS.items()}
+    return metrics | {"forward_transfer": None}  # no meaning where every task has a head of its own
+
+
+def spread(values: list[float]) -> dict:
+    """Mean, standard deviation (n - 1) and the values; what is not a number is None, as JSON has no NaN."""
+    std = float(np.std(values, ddof=1)) if len(values) > 1 else float("nan")
+    return {"mean": _known(float(np.mean(values))), "std": _known(std), "values": [_known(v) for v in values]}
+
+
+def _known(value: float) -> float | None:
+    return None if np.isnan(value) else value

@@ -1,0 +1,224 @@
+"""An experiment = a stream + a learner + seeds, as strict TOML in and out."""
+
+from __future__ import annotations
+
+import difflib
+import hashlib
+import json
+import re
+import tomllib
+from collections.abc import Mapping, Sequence
+from dataclasses import MISSING, dataclass, field, fields
+from pathlib import Path
+from typing import Any, Literal, get_args, get_origin, get_type_hints
+
+from prer.address import as_seeds
+from prer.data import load, recommended
+from prer.errors import InputError
+from prer.learners import LEARNERS, Learner
+from prer.learners.base import setting
+from prer.stream import Stream
+
+
+@dataclass(kw_only=True)
+class StreamSettings:
+    """Where the tasks come from."""
+
+    data: str = setting("digits", "a name of the catalogue, or a path")
+    kind: Literal["split"] = setting("split", "how tasks are made of the data")
+    classes_per_task: int = setting(2, "classes in each task", low=2)
+    tasks: tuple[tuple[str | int, ...], ...] = setting((), "the labels of each task, where they are to be chosen")
+    resplit: float = setting(
+        0.0, "test share of a balanced split per seed; 0: the given test part, or 0.2", low=0, high=0.95
+    )
+
+    def build(self) -> Stream:
+        """Read the data and make its tasks."""
+        arrays = load(self.data)
+        return Stream.split(
+            arrays.x,
+            arrays.y,
+            classes_per_task=self.classes_per_task,
+            tasks=self.tasks or None,
+            test=arrays.test,
+            resplit=self.resplit or None,
+            name=self.data if self.data.isidentifier() else Path(self.data).stem,
+        )
+
+
+@dataclass(kw_only=True)
+class Experiment:
+    """What a run is made from; two experiments with the same hash are the same experiment.
+
+    Example:
+        >>> experiment = Experiment.parse({"learner": {"name": "naive"}}, ["learner.epochs=3", "seeds=2"])
+        >>> experiment.name, experiment.learner.epochs, experiment.seeds
+        ('digits-naive', 3, (0, 1))
+    """
+
+    name: str
+    seeds: tuple[int, ...]
+    device: str
+    stream: StreamSettings
+    learner: Learner = field()
+
+    @classmethod
+    def read(cls, path: Path, overrides: Sequence[str] = ()) -> Experiment:
+        """An experiment from a TOML file."""
+        try:
+            return cls.parse(tomllib.loads(path.read_text("utf-8")), overrides)
+        except FileNotFoundError:
+            raise InputError(f"there is no file {path}; give an experiment in TOML, or key=value") from None
+        except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
+            raise InputError(f"{path} cannot be read as TOML: {error}") from None
+
+    @classmethod
+    def parse(cls, values: Mapping[str, Any], overrides: Sequence[str] = ()) -> Experiment:
+        """An experiment from tables and from overrides such as `learner.epochs=5`; what is left out has a default."""
+        tables = _merged({}, values)
+        for override in overrides:
+            tables = _merged(tables, parse_override(override))
+        _known(tables, ("name", "seeds", "device", "stream", "learner"), "")
+        for table in ("stream", "learner"):
+            if not isinstance(tables.setdefault(table, {}), dict):
+                raise InputError(
+                    f"{table!r} must be a table, such as {table}.{'data' if table == 'stream' else 'name'}=..."
+                )
+        data, kind = tables["stream"].get("data", "digits"), tables["learner"].get("name", "prer")
+        if kind not in LEARNERS:
+            raise InputError(
+                f"unknown learner {kind!r}{_did_you_mean(str(kind), LEARNERS)}; there are {', '.join(LEARNERS)}"
+            )
+        tables = _merged(recommended(str(data), kind), tables)
+        tables["learner"].pop("name", None)
+        stream = _build(StreamSettings, tables["stream"], "stream")
+        learner = _build(LEARNERS[kind], tables["learner"], "learner")
+        name = _typed(tables.get("name", f"{Path(stream.data).stem}-{kind}"), str, "name")
+        seeds = tables.get("seeds", 5)
+        if type(seeds) is not int:
+            seeds = _typed(seeds, tuple[int, ...], "seeds")
+        device = _typed(tables.get("device", "auto"), str, "device")
+        return cls(name=name, seeds=as_seeds(seeds), device=device, stream=stream, learner=learner)
+
+    def tables(self) -> dict[str, Any]:
+        """The experiment as plain values, defaults filled in."""
+        top = {"name": self.name, "seeds": list(self.seeds), "device": self.device}
+        learner = {"name": self.learner.name} | _values(self.learner)
+        return top | {"stream": _values(self.stream), "learner": learner}
+
+    def to_toml(self) -> str:
+        """The experiment as TOML, every setting with its meaning."""
+        tables = self.tables()
+        lines = [f"{key} = {_toml(tables[key])}" for key in ("name", "seeds", "device")]
+        for table, source in (("stream", self.stream), ("learner", self.learner)):
+            help_texts = {f.name: f.metadata["help"] for f in fields(source)} | {"name": "what learns"}
+            lines += ["", f"[{table}]"]
+            lines += [f"{key} = {_toml(value)}  # {help_texts[key]}" for key, value in tables[table].items()]
+        return "\n".join(lines) + "\n"
+
+    @property
+    def hash(self) -> str:
+        """Eight hexadecimal digits over everything but the name."""
+        content = {key: value for key, value in self.tables().items() if key != "name"}
+        return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()[:8]
+
+    @property
+    def folder(self) -> str:
+        """The name of the run's folder: a safe short form of the name, and the hash."""
+        slug = re.sub(r"[^a-z0-9]+", "-", self.name.lower()).strip("-")[:40].strip("-")
+        return f"{slug or 'run'}-{self.hash}"
+
+
+def parse_override(text: str) -> dict[str, Any]:
+    """`a.b=value` as nested tables; the value is TOML, and what is no valid TOML value is a string.
+
+    Example:
+        >>> parse_override("learner.lr=1e-3"), parse_override("stream.data=my/file.npz")
+        ({'learner': {'lr': 0.001}}, {'stream': {'data': 'my/file.npz'}})
+    """
+    key, equals, raw = text.partition("=")
+    parts = [part.strip() for part in key.split(".")]
+    if not equals or not all(parts):
+        raise InputError(f"{text!r} is not of the form key=value, such as learner.epochs=5")
+    try:
+        value = tomllib.loads(f"v = {raw}")["v"] if "\n" not in raw else raw
+    except tomllib.TOMLDecodeError:
+        value = raw.strip()
+    for part in reversed(parts):
+        value = {part: value}
+    return value
+
+
+def _merged(base: Mapping[str, Any], over: Mapping[str, Any]) -> dict[str, Any]:
+    result = dict(base)
+    for key, value in over.items():
+        nested = isinstance(value, Mapping) and isinstance(result.get(key, {}), Mapping)
+        result[key] = _merged(result.get(key, {}), value) if nested else value
+    return result
+
+
+def _build(kind: type, table: Mapping[str, Any], prefix: str) -> Any:
+    """A settings object from a table, every key and value checked."""
+    known = {f.name: f for f in fields(kind)}
+    _known(table, known, f"{prefix}.")
+    hints = get_type_hints(kind)
+    values = {key: _typed(value, hints[key], f"{prefix}.{key}") for key, value in table.items()}
+    for key, value in values.items():
+        _in_range(value, known[key].metadata, f"{prefix}.{key}")
+    return kind(**values)
+
+
+def _known(keys: Mapping[str, Any], known: Mapping | Sequence[str], prefix: str) -> None:
+    for key in keys:
+        if key not in known:
+            raise InputError(f"unknown key '{prefix}{key}'{_did_you_mean(key, known)}")
+
+
+def _did_you_mean(word: str, known: Mapping | Sequence[str]) -> str:
+    close = difflib.get_close_matches(word, list(known), n=1, cutoff=0.5)
+    return f", did you mean {close[0]!r}?" if close else f"; known are {', '.join(known)}"
+
+
+def _typed(value: Any, kind: Any, key: str) -> Any:
+    """The value as the type asked for, or a sentence that says which that is."""
+    if get_origin(kind) is Literal:
+        if value in get_args(kind):
+            return value
+        raise InputError(f"{key}={value!r}: choose one of {', '.join(map(str, get_args(kind)))}")
+    if get_origin(kind) is tuple and isinstance(value, (list, tuple)):
+        return tuple(_typed(v, get_args(kind)[0], f"{key}[{i}]") for i, v in enumerate(value))
+    wanted = kind if isinstance(kind, type) else get_args(kind)
+    if wanted is float and type(value) is int:
+        return float(value)
+    if get_origin(kind) is not tuple and isinstance(value, wanted) and (kind is bool or not isinstance(value, bool)):
+        return value
+    words = {int: "a whole number", float: "a number", str: "a string", bool: "true or false"}
+    raise InputError(f"{key}={value!r}: {words.get(kind, 'a list')} is wanted here")
+
+
+def _in_range(value: Any, metadata: Mapping[str, Any], key: str) -> None:
+    low, high = metadata.get("low"), metadata.get("high")
+    for v in value if isinstance(value, tuple) else (value,):
+        if isinstance(v, float) and not abs(v) < float("inf"):
+            raise InputError(f"{key}={v}: a finite number is wanted here")
+        if (low is not None and v < low) or (high is not None and v > high):
+            span = f"{low} or more" if high is None else f"from {low} to {high}"
+            raise InputError(f"{key}={v}: take {span}")
+    if isinstance(value, tuple) and not value and low is not None:
+        raise InputError(f"{key}=[]: give one value at least")
+
+
+def _values(settings: Any) -> dict[str, Any]:
+    return {f.name: _plain(getattr(settings, f.name)) for f in fields(settings)}
+
+
+def _plain(value: Any) -> Any:
+    return [_plain(v) for v in value] if isinstance(value, tuple) else value
+
+
+def _toml(value: Any) -> str:
+    if isinstance(value, list):
+        return f"[{', '.join(map(_toml, value))}]"
+    if isinstance(value, str):  # TOML's escapes are JSON's, but for the one character JSON leaves alone
+        return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")
+    return json.dumps(value)

@@ -1,0 +1,151 @@
+"""The run folder: write it, read it, list it."""
+
+from __future__ import annotations
+
+import json
+import os
+import platform
+import subprocess
+import tomllib
+from collections.abc import Iterator
+from dataclasses import dataclass
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+from typing import Any
+
+from prer.errors import InputError
+from prer.version import __version__
+
+RECORDED_PACKAGES = ("torch", "numpy", "scikit-learn", "safetensors")
+
+
+@dataclass(frozen=True)
+class Record:
+    """One run's folder."""
+
+    path: Path
+
+    @classmethod
+    def open(cls, out: Path, folder: str, experiment_toml: str) -> Record:
+        """The folder of an experiment, made if it is not there, and refused if it is another's."""
+        record = cls(out / folder)
+        there = record.path / "experiment.toml"
+        try:
+            if there.exists():
+                if tomllib.loads(there.read_text("utf-8")) != tomllib.loads(experiment_toml):
+                    raise InputError(f"{record.path} belongs to another experiment; give another --out or name")
+            else:
+                if record.path.exists() and any(record.path.iterdir()):
+                    raise InputError(f"{record.path} holds something that is not a run; give another --out or name")
+                record.path.mkdir(parents=True, exist_ok=True)
+                record._write("experiment.toml", experiment_toml)
+            if not os.access(record.path, os.W_OK):
+                raise PermissionError(13, "not writable")
+        except (UnicodeDecodeError, tomllib.TOMLDecodeError):
+            raise InputError(f"{there} is damaged; move {record.path} away, or give another --out") from None
+        except OSError as error:
+            raise InputError(
+                f"cannot write the run's folder {record.path}: {error.strerror}; give another --out"
+            ) from None
+        return record
+
+    @property
+    def result(self) -> dict[str, Any] | None:
+        """What `result.json` says, or None before the run has ended."""
+        file = self.path / "result.json"
+        if not file.exists():
+            return None
+        try:
+            result = json.loads(file.read_text("utf-8"))
+            missing = {"seeds", "matrix", "accuracy", "bwt", "learner", "stream"} - set(result)
+        except (OSError, ValueError, TypeError):
+            raise InputError(f"{file} cannot be read; delete it and run again") from None
+        if missing:
+            raise InputError(f"{file} lacks {', '.join(sorted(missing))}; delete it and run again")
+        return result
+
+    @property
+    def experiment(self) -> dict[str, Any]:
+        """What `experiment.toml` says."""
+        try:
+            return tomllib.loads((self.path / "experiment.toml").read_text("utf-8"))
+        except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
+            raise InputError(f"{self.path} is not a run's folder: {error}") from None
+
+    def begin(self) -> None:
+        """Start the events anew and note where the run takes place."""
+        self._write("events.jsonl", "")
+        self._write("environment.json", json.dumps(environment(), indent=1) + "\n")
+
+    def event(self, event: dict[str, Any]) -> None:
+        """Append one event."""
+        with (self.path / "events.jsonl").open("a", encoding="utf-8") as file:
+            file.write(json.dumps(event) + "\n")
+
+    def events(self) -> Iterator[dict[str, Any]]:
+        """The events so far."""
+        with (self.path / "events.jsonl").open(encoding="utf-8") as file:
+            yield from map(json.loads, file)
+
+    def finish(self, result: dict[str, Any]) -> None:
+        """Write the result; its presence is what makes a run finished, so it appears whole or not at all."""
+        self._write("result.json", json.dumps(result, indent=1, allow_nan=False) + "\n")
+
+    def _write(self, name: str, text: str) -> None:
+        temporary = self.path / f".{name}.{os.getpid()}"
+        temporary.write_text(text, "utf-8")
+        temporary.replace(self.path / name)
+
+
+def finished(out: Path) -> Iterator[Record]:
+    """The finished runs below a folder, by name."""
+    for file in sorted(out.glob("*/result.json")):
+        yield Record(file.parent)
+
+
+def counterpart(record: Record, learner: str) -> Record | None:
+    """A finished run beside this one in which another learner met the same stream with the same seeds."""
+    own = record.experiment
+    for other in finished(record.path.parent):
+        theirs = other.experiment
+        same = all(theirs.get(key) == own.get(key) for key in ("stream", "seeds"))
+        if same and theirs.get("learner", {}).get("name") == learner and other.path != record.path:
+            return other
+    return None
+
+
+def environment() -> dict[str, Any]:
+    """Versions, hardware and commit."""
+    import torch
+
+    gpu = torch.cuda.get_device_name() if torch.cuda.is_available() else None
+    return {
+        "prer": __version__,
+        "commit": _commit(),
+        "python": platform.python_version(),
+        "packages": {name: _version(name) for name in RECORDED_PACKAGES},
+        "platform": platform.platform(),
+        "processor": platform.processor() or platform.machine(),
+        "cores": os.cpu_count(),
+        "threads": torch.get_num_threads(),
+        "gpu": gpu,
+    }
+
+
+def _version(package: str) -> str | None:
+    try:
+        return version(package)
+    except PackageNotFoundError:
+        return None
+
+
+def _commit() -> str | None:
+    """The commit of a source checkout, so that a result can be traced to its code."""
+    root = Path(__file__).parents[1]
+    if not (root / ".git").exists():
+        return None
+    try:
+        command = ["git", "-C", str(root), "describe", "--always", "--dirty", "--abbrev=12"]
+        return subprocess.run(command, capture_output=True, text=True, check=True).stdout.strip()
+    except (OSError, subprocess.CalledProcessError):
+        return None
