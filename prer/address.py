@@ -40,8 +40,8 @@ class Address:
         """The address one step further down."""
         return replace(self, place=(*self.place, str(part)))
 
-    def keys(self) -> Iterator[int]:
-        """One stable 63-bit number for each seed."""
+    def streams(self) -> Iterator[int]:
+        """For each seed the number that starts its generator here: stable, 63 bits."""
         for seed in self.seeds:
             text = "\x1f".join((str(seed), *self.place))
             yield int.from_bytes(hashlib.sha256(text.encode()).digest()[:8], "big") >> 1
@@ -57,12 +57,12 @@ class Address:
     def permutation(self, n: int) -> Tensor:
         """An order of 0..n-1 for each seed [S, n], the same on every platform and with every version."""
         # Raw bits of a counter-based generator are guaranteed for ever; the orders that libraries draw are not.
-        bits = [np.random.Philox(key=key).random_raw(n) for key in self.keys()]
+        bits = [np.random.Philox(key=key).random_raw(n) for key in self.streams()]
         return torch.from_numpy(np.stack([np.argsort(b, kind="stable") for b in bits])).to(self.device)
 
     def _draw(self, draw: Callable[..., Tensor], shape: tuple[int, ...]) -> Tensor:
         generator = torch.Generator(self.device)
-        rows = [draw(shape, generator=generator.manual_seed(key), device=self.device) for key in self.keys()]
+        rows = [draw(shape, generator=generator.manual_seed(key), device=self.device) for key in self.streams()]
         return torch.stack(rows)
 
 

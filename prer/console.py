@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Sequence
 from typing import Any
 
@@ -69,10 +68,9 @@ class Display:
         self.pace[event["phase"]] = event["seconds"]
         if self.quiet:
             return
-        text = (
-            f"task {event['task'] + 1}/{self.tasks}  {event['phase']:<11} epoch {event['epoch'] + 1:>3}/{event['epochs']}"
-            f"  loss {np.mean(event['loss']):>9.3f}  {clock(self.time_left(event))} left"
-        )
+        place = f"task {event['task'] + 1}/{self.tasks}  {event['phase']:<11}"
+        progress = f"epoch {event['epoch'] + 1:>3}/{event['epochs']}  loss {np.mean(event['loss']):>9.3f}"
+        text = f"{place} {progress}  {clock(self.time_left(event))} left"
         if self.live:
             grid = Table.grid(padding=(0, 2))
             grid.add_row(ProgressBar(total=self.tasks * sum(self.phases.values()), completed=self.done, width=24), text)
@@ -95,8 +93,9 @@ class Display:
         agreement = float(np.mean(event["agreement_decoded"]))
         if agreement < LOW_AGREEMENT:
             self.console.print(
-                f"warning: after task {event['task'] + 1} only {agreement:.0%} of the samples of class {event['class']!r} "
-                "are recognised as that class; it may be forgotten. More learner.epochs_flow may help.",
+                f"warning: after task {event['task'] + 1} only {agreement:.0%} of the samples "
+                f"of class {event['class']!r} are recognised as that class; it may be forgotten. "
+                "More learner.epochs_flow may help.",
                 style="yellow",
                 soft_wrap=True,
                 markup=False,
@@ -170,7 +169,10 @@ def meaning(result: dict[str, Any], naive: dict[str, Any] | None = None) -> str:
     if bwt is None:
         return f"It means: the one task was learned to {accuracy:.1f} %; forgetting shows from the second task on."
     change = f"lost {-bwt:.1f}" if bwt < 0 else f"gained {bwt:.1f}"
-    text = f"It means: over {tasks} tasks {accuracy:.1f} % of answers were right, and a learned task {change} points on average while later ones were learned"
+    text = (
+        f"It means: over {tasks} tasks {accuracy:.1f} % of answers were right, and a learned task {change} points "
+        "on average while later ones were learned"
+    )
     if naive is not None and naive["bwt"]["mean"] is not None:
         text += f"; training naively it loses {-naive['bwt']['mean']:.1f}"
     return text + f", with {result['memory_samples'][-1]} old samples stored."

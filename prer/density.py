@@ -33,7 +33,7 @@ class Density(nn.Module, ABC):
 
     @abstractmethod
     def log_prob(self, z: Tensor, condition: Tensor) -> Tensor:
-        """log p(z | condition), [S, B]."""
+        """The logarithm of p(z | condition), [S, B]."""
 
     @abstractmethod
     def start(self, z: Tensor, condition: Tensor) -> None:

@@ -8,7 +8,8 @@ import json
 import re
 import tomllib
 from collections.abc import Mapping, Sequence
-from dataclasses import MISSING, dataclass, field, fields
+from dataclasses import dataclass, fields
+from functools import reduce
 from pathlib import Path
 from typing import Any, Literal, get_args, get_origin, get_type_hints
 
@@ -60,7 +61,7 @@ class Experiment:
     seeds: tuple[int, ...]
     device: str
     stream: StreamSettings
-    learner: Learner = field()
+    learner: Learner
 
     @classmethod
     def read(cls, path: Path, overrides: Sequence[str] = ()) -> Experiment:
@@ -141,12 +142,10 @@ def parse_override(text: str) -> dict[str, Any]:
     if not equals or not all(parts):
         raise InputError(f"{text!r} is not of the form key=value, such as learner.epochs=5")
     try:
-        value = tomllib.loads(f"v = {raw}")["v"] if "\n" not in raw else raw
+        value: Any = tomllib.loads(f"v = {raw}")["v"] if "\n" not in raw else raw
     except tomllib.TOMLDecodeError:
         value = raw.strip()
-    for part in reversed(parts):
-        value = {part: value}
-    return value
+    return reduce(lambda inner, part: {part: inner}, reversed(parts), value)
 
 
 def _merged(base: Mapping[str, Any], over: Mapping[str, Any]) -> dict[str, Any]:

@@ -5,7 +5,7 @@
 from __future__ import annotations
 
 import math
-from typing import Literal
+from typing import Any, Literal, cast
 
 import torch
 import torch.nn.functional as F
@@ -70,13 +70,19 @@ class Flow(Density):
         self.one_hot = one_hot
         self.weight_prior = nn.Parameter(torch.zeros(condition_size, 2 * dimension)) if class_prior else None
         self.register_buffer("started", torch.tensor(False))
-        self.levels = nn.ModuleList()
+        self.parts = nn.ModuleList()
+        size = dimension
         for level in range(levels):
-            size = dimension - sum(part.leaving for part in self.levels)
             if size < 2:
                 break
             conditioned = blocks if condition == "every" else int(level == 0)
-            self.levels.append(Level(level, size, blocks, conditioned, condition_size, norm, bounded, momentum))
+            self.parts.append(Level(level, size, blocks, conditioned, condition_size, norm, bounded, momentum))
+            size -= size // 2
+
+    @property
+    def levels(self) -> list[Level]:
+        """From the data's side to the noise's."""
+        return cast(list[Level], list(self.parts))
 
     def add(self, counts: Tensor, address: Address) -> None:
         """Add one vector for each new class."""
@@ -128,7 +134,7 @@ class Flow(Density):
         """The prior of u plus the log-determinant (Eq. 4)."""
         u, log_det = self(z, condition)
         if self.weight_prior is not None:
-            mean, log_std = self._prior(condition)
+            mean, log_std = self._prior(self.weight_prior, condition)
             u = (u - mean) * (-log_std).exp()
             log_det = log_det - log_std.sum(-1)
         return log_det - 0.5 * (u.square().sum(-1) + self.dimension * math.log(2 * math.pi))
@@ -136,13 +142,13 @@ class Flow(Density):
     def _draw(self, condition: Tensor, address: Address, temperature: float) -> Tensor:
         u = temperature * address.normal(condition.shape[1], self.dimension).to(self.mean)
         if self.weight_prior is not None:
-            mean, log_std = self._prior(condition)
+            mean, log_std = self._prior(self.weight_prior, condition)
             u = mean + log_std.exp() * u
         return self.inverse(u, condition)
 
-    def _prior(self, condition: Tensor) -> tuple[Tensor, Tensor]:
+    def _prior(self, weight: Tensor, condition: Tensor) -> tuple[Tensor, Tensor]:
         """Mean and log standard deviation of u for each sample's class, each [S, B, D]."""
-        mean, log_std = look_up(self.table @ self.weight_prior, condition).chunk(2, dim=-1)
+        mean, log_std = look_up(self.table @ weight, condition).chunk(2, dim=-1)
         return mean, 2 * torch.tanh(log_std / 2)
 
     def _centre(self) -> tuple[Tensor, Tensor]:
@@ -244,14 +250,14 @@ class _Permute(torch.autograd.Function):
     """Permute the last axis; the gradient is a permutation again, where the generic one would scatter."""
 
     @staticmethod
-    def forward(ctx, u: Tensor, order: Tensor, back: Tensor) -> Tensor:  # noqa: ANN001
+    def forward(ctx: Any, u: Tensor, order: Tensor, back: Tensor) -> Tensor:
         ctx.save_for_backward(back)
         return u.index_select(-1, order)
 
     @staticmethod
-    def backward(ctx, grad: Tensor) -> tuple[Tensor, None, None]:  # noqa: ANN001
+    def backward(ctx: Any, *grads: Tensor) -> tuple[Tensor, None, None]:
         (back,) = ctx.saved_tensors
-        return grad.index_select(-1, back), None, None
+        return grads[0].index_select(-1, back), None, None
 
 
 def _permutation(size: int, block: int, address: Address) -> Tensor:

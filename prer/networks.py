@@ -28,42 +28,61 @@ M = TypeVar("M", bound=nn.Module)
 class Linear(nn.Linear):
     """A fully connected layer: [B, in] as usual, or [S, B, in] once stacked."""
 
-    def forward(self, x: Tensor) -> Tensor:
+    def forward(self, input: Tensor) -> Tensor:
         """Apply each seed's layer to that seed's batch."""
         if self.weight.dim() == 2:
-            return super().forward(x)
-        return torch.baddbmm(self.bias.unsqueeze(1), x, self.weight.mT)
+            return super().forward(input)
+        return torch.baddbmm(self.bias.unsqueeze(1), input, self.weight.mT)
 
 
 class Conv2d(nn.Conv2d):
-    """A convolution: [B, C, H, W] as usual, or [S, B, C, H, W] once stacked."""
+    """The paper's convolution, 4x4 with stride 2: [B, C, H, W] as usual, or [S, B, C, H, W] once stacked."""
 
-    def forward(self, x: Tensor) -> Tensor:
+    bias: nn.Parameter
+    padding: tuple[int, int]
+
+    def __init__(self, inputs: int, outputs: int, padding: tuple[int, int]) -> None:
+        super().__init__(inputs, outputs, 4, 2, padding)
+
+    def forward(self, input: Tensor) -> Tensor:
         """Apply each seed's filters to that seed's batch."""
         if self.weight.dim() == 4:
-            return super().forward(x)
-        index = _tiny(self, tuple(x.shape[3:]), x.is_cuda)
-        if index is None:
-            return _grouped(F.conv2d, self, x)
-        y = torch.bmm(x.flatten(2), _as_matrix(self.weight, index))
-        maps = [(n + 2 * p - 4) // 2 + 1 for n, p in zip(x.shape[3:], self.padding, strict=True)]
+            return super().forward(input)
+        height, width = input.shape[3:]
+        positions = _tiny(self, (height, width), input.is_cuda)
+        if positions is None:
+            return _grouped(F.conv2d, self, input)
+        y = torch.bmm(input.flatten(2), _as_matrix(self.weight, positions))
+        maps = halved(height, self.padding[0]), halved(width, self.padding[1])
         return y.unflatten(2, (-1, *maps)) + self.bias[:, None, :, None, None]
 
 
 class ConvTranspose2d(nn.ConvTranspose2d):
-    """The mirror image of `Conv2d`."""
+    """The mirror image of `Conv2d`; `missing` rows and columns make its output as large as that one's input was."""
 
-    def forward(self, x: Tensor, output_size: list[int] | None = None) -> Tensor:
+    bias: nn.Parameter
+    padding: tuple[int, int]
+    output_padding: tuple[int, int]
+
+    def __init__(self, inputs: int, outputs: int, padding: tuple[int, int], missing: tuple[int, int]) -> None:
+        super().__init__(inputs, outputs, 4, 2, padding, output_padding=missing)
+
+    def forward(self, input: Tensor, output_size: list[int] | None = None) -> Tensor:
         """Apply each seed's filters to that seed's batch."""
         if self.weight.dim() == 4:
-            return super().forward(x, output_size)
-        geometry = zip(x.shape[3:], self.padding, self.output_padding, strict=True)
-        size = tuple(2 * n + 2 - 2 * p + missing for n, p, missing in geometry)
-        index = _tiny(self, size, x.is_cuda)
-        if index is None:
-            return _grouped(F.conv_transpose2d, self, x, output_padding=self.output_padding)
-        y = torch.bmm(x.flatten(2), _as_matrix(self.weight, index).mT)
+            return super().forward(input, output_size)
+        (h, w), (p, q), (more_h, more_w) = input.shape[3:], self.padding, self.output_padding
+        size = 2 * h + 2 - 2 * p + more_h, 2 * w + 2 - 2 * q + more_w
+        positions = _tiny(self, size, input.is_cuda)
+        if positions is None:
+            return _grouped(F.conv_transpose2d, self, input, output_padding=self.output_padding)
+        y = torch.bmm(input.flatten(2), _as_matrix(self.weight, positions).mT)
         return y.unflatten(2, (-1, *size)) + self.bias[:, None, :, None, None]
+
+
+def halved(size: int, padding: int) -> int:
+    """How many pixels remain of a row after a convolution."""
+    return (size + 2 * padding - 4) // 2 + 1
 
 
 def _grouped(convolve: Callable[..., Tensor], layer: Conv2d | ConvTranspose2d, x: Tensor, **more: object) -> Tensor:
@@ -75,15 +94,15 @@ def _grouped(convolve: Callable[..., Tensor], layer: Conv2d | ConvTranspose2d, x
     return y.view(B, S, -1, *y.shape[2:]).transpose(0, 1)
 
 
-def _tiny(layer: Conv2d | ConvTranspose2d, size: tuple[int, ...], cuda: bool) -> Tensor | None:
+def _tiny(layer: Conv2d | ConvTranspose2d, size: tuple[int, int], cuda: bool) -> Tensor | None:
     """For maps so small that, on a CPU, one matrix product is 2 to 4 times faster: where that matrix's weights are."""
     outputs, inputs = layer.weight.shape[1:3]
     entries = outputs * inputs * math.prod(size) ** 2 // 4
-    return None if cuda or entries > 2**15 else _positions(outputs, inputs, size, tuple(layer.padding))
+    return None if cuda or entries > 2**15 else _positions(outputs, inputs, size, layer.padding)
 
 
 @functools.cache
-def _positions(outputs: int, inputs: int, size: tuple[int, ...], padding: tuple[int, ...]) -> Tensor:
+def _positions(outputs: int, inputs: int, size: tuple[int, int], padding: tuple[int, int]) -> Tensor:
     """For each entry of the convolution's matrix the number of its weight, counted from 1; 0 where there is none."""
     numbers = torch.arange(1.0, outputs * inputs * 16 + 1, dtype=torch.float64).view(outputs, inputs, 4, 4)
     units = torch.eye(inputs * math.prod(size), dtype=torch.float64).view(-1, inputs, *size)
@@ -104,7 +123,7 @@ def stack(build: Callable[[], M], address: Address) -> M:
     """
     with torch.random.fork_rng(devices=[]):
         copies = []
-        for key in address.keys():
+        for key in address.streams():
             torch.manual_seed(key)
             copies.append(build())
     stacked = copies[0]
@@ -130,10 +149,9 @@ def paddings(size: int, layers: int) -> Iterator[tuple[int, int]]:
     for 32 (32, 16, 8, 4), which gives the paper's own count of parameters.
     """
     for layer in range(layers):
-        halved = (size - 2) // 2 + 1
-        padding = 2 if halved % 2 and layer < layers - 1 else 1
+        padding = 2 if halved(size, 1) % 2 and layer < layers - 1 else 1
         yield size, padding
-        size = (size + 2 * padding - 4) // 2 + 1
+        size = halved(size, padding)
 
 
 class Network(nn.Module):
@@ -274,23 +292,18 @@ def _geometry(shape: Sequence[int], layers: int) -> list[tuple[tuple[int, int], 
 def _convolutions(shape: Sequence[int], channels: Sequence[int]) -> tuple[list[nn.Module], tuple[int, int]]:
     geometry = _geometry(shape, len(channels))
     layers: list[nn.Module] = [
-        Activated(Conv2d(a, b, 4, 2, padding))
+        Activated(Conv2d(a, b, padding))
         for (a, b), (_, padding) in zip(pairwise([shape[0], *channels]), geometry, strict=True)
     ]
     (h, w), (p, q) = geometry[-1]
-    return layers, ((h + 2 * p - 4) // 2 + 1, (w + 2 * q - 4) // 2 + 1)
+    return layers, (halved(h, p), halved(w, q))
 
 
 def _transposed(shape: Sequence[int], channels: Sequence[int]) -> tuple[list[nn.Module], tuple[int, int]]:
-    _, maps = _convolutions(shape, channels)
+    geometry = zip(pairwise([shape[0], *channels]), _geometry(shape, len(channels)), strict=True)
     layers: list[nn.Module] = []
-    size = maps
-    for (a, b), (before, padding) in zip(
-        reversed(list(pairwise([shape[0], *channels]))), reversed(_geometry(shape, len(channels))), strict=True
-    ):
-        grown = [(n - 1) * 2 - 2 * p + 4 for n, p in zip(size, padding, strict=True)]
-        missing = (before[0] - grown[0], before[1] - grown[1])
-        activation = torch.relu if len(layers) < len(channels) - 1 else torch.sigmoid
-        layers.append(Activated(ConvTranspose2d(b, a, 4, 2, padding, output_padding=missing), activation))
-        size = before
-    return layers, maps
+    for (a, b), ((h, w), (p, q)) in geometry:
+        # What a convolution halved, its mirror doubles, but for a row or column that did not fill a stride.
+        missing = h - (2 * halved(h, p) + 2 - 2 * p), w - (2 * halved(w, q) + 2 - 2 * q)
+        layers.append(Activated(ConvTranspose2d(b, a, (p, q), missing), torch.relu if layers else torch.sigmoid))
+    return layers[::-1], _convolutions(shape, channels)[1]

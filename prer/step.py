@@ -51,11 +51,10 @@ class Step:
         self.calls += 1
         if self.calls <= 3:  # libraries set themselves up in the first calls, which a capture must not see
             return self._aside(*batch)
-        if self.graph is None:
-            self._capture(batch)
+        graph = self.graph or self._capture(batch)
         for static, new in zip(self.batch, batch, strict=True):
             static.copy_(new)
-        self.graph.replay()
+        graph.replay()
         return self.result.clone()
 
     def _plain(self, *batch: Tensor) -> Tensor:
@@ -74,9 +73,10 @@ class Step:
         torch.cuda.current_stream().wait_stream(side)
         return loss
 
-    def _capture(self, batch: Sequence[Tensor]) -> None:
+    def _capture(self, batch: Sequence[Tensor]) -> torch.cuda.CUDAGraph:
         self.batch = [t.clone() for t in batch]
         self.graph = torch.cuda.CUDAGraph()
         self.optimiser.zero_grad(set_to_none=True)
         with torch.cuda.graph(self.graph):
             self.result = self._plain(*self.batch)
+        return self.graph

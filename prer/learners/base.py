@@ -92,6 +92,7 @@ class Learner(ABC):
         self.address_ = Address(tuple(seeds), device)
         self.observe_ = observe or (lambda event: None)
         self.tasks_: list[range] = []  # the class ids of each task so far
+        self.labels_: list[str | int] = []  # the name of each class
         self.seconds_: dict[str, float] = defaultdict(float)
         self.transient_floats_ = 0
         self.inputs_ = stack(lambda: Inputs(shape), self.address_)
@@ -133,6 +134,7 @@ class Learner(ABC):
         if not self.tasks_:
             self.inputs_.start(task.x[task.train(self.address_.seeds)] if len(self.shape_) == 1 else task.x)
         self.tasks_.append(task.classes)
+        self.labels_.extend(task.labels)
         self.transient_floats_ = 0
         address = self.address_ / "head" / task.index
         self.heads_.append(stack(lambda: Head(self.embedding, len(task.classes), self.dropout), address))

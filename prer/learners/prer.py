@@ -292,7 +292,7 @@ class PRER(Learner):
             yield {
                 "event": "health",
                 "task": len(self.tasks_) - 1,
-                "class": c,
+                "class": self.labels_[c],
                 "agreement": (head(z).argmax(-1) + classes.start == c).float().mean(1).tolist(),
                 "agreement_decoded": (head(again).argmax(-1) + classes.start == c).float().mean(1).tolist(),
                 "reconstruction": (x - self.decoder_(again)).square().flatten(2).sum(-1).mean(1).tolist(),
