@@ -9,7 +9,6 @@ import re
 import tomllib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields
-from functools import reduce
 from pathlib import Path
 from typing import Any, Literal, get_args, get_origin, get_type_hints
 
@@ -145,7 +144,10 @@ def parse_override(text: str) -> dict[str, Any]:
         value: Any = tomllib.loads(f"v = {raw}")["v"] if "\n" not in raw else raw
     except tomllib.TOMLDecodeError:
         value = raw.strip()
-    return reduce(lambda inner, part: {part: inner}, reversed(parts), value)
+    tables: dict[str, Any] = {parts[-1]: value}
+    for part in reversed(parts[:-1]):
+        tables = {part: tables}
+    return tables
 
 
 def _merged(base: Mapping[str, Any], over: Mapping[str, Any]) -> dict[str, Any]:

@@ -240,8 +240,8 @@ class Head(nn.Module):
 
     @staticmethod
     def widths(embedding: int) -> tuple[int, int]:
-        """The widths of the two hidden layers."""
-        return max(embedding // 2, 2), max(embedding // 4, 2)
+        """The widths of the two hidden layers: never below eight, since so few ReLUs may all be dead from the start."""
+        return max(embedding // 2, 8), max(embedding // 4, 8)
 
     def forward(self, z: Tensor, noise: Tensor | None = None) -> Tensor:
         """Logits [..., K] of embeddings [..., D]; `noise` is uniform and as wide as both hidden layers together."""

@@ -69,7 +69,8 @@ class PRER(Learner):
 
     def phases(self) -> dict[str, int]:
         """The three phases of the paper."""
-        return {"autoencoder": self.epochs_autoencoder, "flow": self.epochs_flow, "head": self.epochs}
+        flow = {} if self.density == "gaussian" else {"flow": self.epochs_flow}
+        return {"autoencoder": self.epochs_autoencoder, **flow, "head": self.epochs}
 
     def memory(self) -> dict[str, nn.Module]:
         """The flow and the decoder are the whole memory of the past."""

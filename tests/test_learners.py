@@ -1,0 +1,417 @@
+"""The contract of every learner, then what PRER and joint promise beyond it."""
+
+import math
+from dataclasses import replace
+
+import numpy as np
+import pytest
+import torch
+import torch.nn.functional as F
+
+from prer import Stream, learn
+from prer.density import Gaussian
+from prer.errors import RunError
+from prer.learners import LEARNERS, PRER, Joint, Naive
+from prer.networks import floats
+
+TINY = {"embedding": 16, "batch": 16, "epochs": 2, "channels": (8, 8, 8), "hidden": (16,)}
+TINY_PRER = TINY | {"epochs_autoencoder": 2, "epochs_flow": 2, "blocks": 2, "condition_size": 4}
+
+
+def make(name, **settings):
+    return LEARNERS[name](**((TINY_PRER if name == "prer" else TINY) | settings))
+
+
+def blobs(classes=6, per_class=40, features=5, seed=0):
+    """Vectors in well separated clouds, with names for labels."""
+    rng = np.random.default_rng(seed)
+    centres = 4 * rng.normal(size=(classes, features))
+    x = np.concatenate([c + rng.normal(size=(per_class, features)) for c in centres])
+    return Stream.split(x, np.repeat([f"class {c}" for c in range(classes)], per_class))
+
+
+def pictures(classes=6, per_class=24, size=8, seed=0):
+    """Bytes in which each class has its own bright rows."""
+    rng = np.random.default_rng(seed)
+    x = rng.integers(0, 60, size=(classes * per_class, size, size), dtype=np.uint8)
+    y = np.repeat(np.arange(classes), per_class)
+    for c in range(classes):
+        x[y == c, c % 6 : c % 6 + 3] = 250 - 20 * (c // 6)
+    return Stream.split(x, y)
+
+
+def started(learner, stream, seeds=(0, 1), device="cpu", observe=None):
+    learner.start(stream.shape, seeds, device, observe)
+    return learner
+
+
+def captured(learner, task, monkeypatch):
+    """The phases of a task as the loop gets them (parameters, loss, feed), with no training done."""
+    phases = {}
+
+    def train(self, phase, parameters, loss, feed, **options):
+        phases[phase] = (parameters, loss, feed(self.address_ / "test" / phase), options)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(type(learner), "train", train)
+        learner.learn(task)
+    return phases
+
+
+def snapshot(*modules):
+    return [t.clone() for m in modules for t in m.state_dict().values()]
+
+
+def same(a, b):
+    return all(torch.equal(x, y) for x, y in zip(a, b, strict=True))
+
+
+# -- every learner -----------------------------------------------------------------------------------------------
+
+
+@pytest.fixture(params=sorted(LEARNERS))
+def name(request):
+    return request.param
+
+
+@pytest.mark.parametrize("stream", [blobs(), pictures()], ids=["vectors", "images"])
+def test_learns_every_task(name, stream):
+    slow = {"epochs": 60, "lr": 5e-3, "dropout": 0.0, "channels": (12, 24, 48)}
+    more = {"epochs_autoencoder": 60, "epochs_flow": 5, "lr_autoencoder": 5e-3, "sparsity": 1e-3}
+    learner = make(name, **slow, **(more if name == "prer" else {}))
+    diagonal = learn(stream, learner, seeds=2, device="cpu").matrix.diagonal(0, 1, 2)
+    assert diagonal.mean() > 90, diagonal
+
+
+def test_is_deterministic_and_seeds_differ(name):
+    first = learn(pictures(), make(name), seeds=[0, 1], device="cpu")
+    again = learn(pictures(), make(name), seeds=[0, 1], device="cpu")
+    other = learn(pictures(), make(name), seeds=[0, 2], device="cpu")
+    assert first.digest == again.digest != other.digest
+
+
+def test_does_not_touch_or_use_the_global_generator(name):
+    torch.manual_seed(5)
+    before = torch.get_rng_state()
+    first = learn(pictures(), make(name), seeds=1, device="cpu").digest
+    assert torch.equal(before, torch.get_rng_state())
+    torch.manual_seed(6)
+    assert learn(pictures(), make(name), seeds=1, device="cpu").digest == first
+
+
+def test_a_sixth_seed_changes_nothing_that_the_others_start_from_or_are_fed(name, monkeypatch):
+    stream = pictures()
+    five, six = (started(make(name), stream, seeds=range(n)) for n in (5, 6))
+    for key, value in five.state().items():
+        assert torch.equal(value, six.state()[key][:5]), key
+    fed = [captured(learner, stream[0], monkeypatch) for learner in (five, six)]
+    for phase in fed[0]:
+        assert fed[0][phase][2], phase
+        for a, b in zip(fed[0][phase][2], fed[1][phase][2], strict=True):
+            # Embeddings come out of a network, whose rounding may depend on the number of seeds; draws may not.
+            torch.testing.assert_close(a, b[:5], rtol=0, atol=1e-5 if a.is_floating_point() and phase == "flow" else 0)
+
+
+def test_a_seed_learns_the_same_alone_and_in_company(name):
+    alone = learn(blobs(), make(name), seeds=[3], device="cpu").matrix[0]
+    company = learn(blobs(), make(name), seeds=[0, 3, 7], device="cpu").matrix[1]
+    np.testing.assert_allclose(alone, company, atol=100 / 8)  # one of 16 test samples may flip by rounding
+
+
+def test_keeps_its_memory_promise(name):
+    result = learn(blobs(), make(name), seeds=2, device="cpu")
+    assert len(result.memory_floats) == len(result.memory_samples) == len(result.transient_floats) == 3
+    per_task = 64  # 80 % of 2 x 40
+    expected = {"naive": [0, 0, 0], "joint": [per_task, 2 * per_task, 3 * per_task], "prer": [0, 0, 0]}
+    assert result.memory_samples == expected[name]
+    if name == "naive":
+        assert result.memory_floats == [0, 0, 0]
+    if name == "joint":
+        assert result.memory_floats == [samples * (5 + 1) for samples in result.memory_samples]
+
+
+def test_reports_every_epoch_of_every_phase(name):
+    events = []
+    learner = make(name)
+    result = learn(blobs(), learner, seeds=2, device="cpu", observe=events.append)
+    epochs = [(e["task"], e["phase"], e["epoch"]) for e in events if e["event"] == "epoch"]
+    expected = [(t, p, e) for t in range(3) for p, n in learner.phases().items() for e in range(n)]
+    assert epochs == expected
+    assert all(len(e["loss"]) == 2 for e in events if e["event"] == "epoch")
+    assert set(result.seconds) == {*learner.phases(), "evaluation", "total"}
+
+
+def test_accuracy_is_that_of_the_predictions(name):
+    stream = blobs()
+    learner = started(make(name), stream)
+    learner.learn(stream[0])
+    rows = stream[0].test((0, 1))
+    right = learner.predict(stream[0].x[rows], 0) == stream[0].y[rows]
+    torch.testing.assert_close(learner.accuracy(stream[0]), 100 * right.float().mean(1))
+
+
+def test_tasks_may_differ_in_size_and_in_classes(name):
+    rng = np.random.default_rng(0)
+    counts = [30, 12, 7, 25, 40, 9, 3]
+    x, y = rng.normal(size=(sum(counts), 4)), np.repeat(np.arange(7), counts)
+    stream = Stream.split(x, y, tasks=[[6, 5], [0, 1, 2], [4, 3]])
+    result = learn(stream, make(name), seeds=2, device="cpu")
+    assert np.isfinite(result.matrix[:, 2]).all()
+
+
+def test_a_loss_that_explodes_ends_the_run_with_a_sentence(name):
+    stream = blobs()
+    broken = replace(stream, tasks=tuple(replace(task, x=task.x * 1e30) for task in stream))
+    settings = {"lr": 1e30, "optimiser": "sgd"} | ({"lr_autoencoder": 1e30} if name == "prer" else {})
+    with pytest.raises(RunError, match="became .* in task 1, phase .*lower learning rate"):
+        learn(broken, make(name, **settings), seeds=1, device="cpu")
+
+
+# -- naive and joint ---------------------------------------------------------------------------------------------
+
+
+def test_naive_trains_like_a_bare_loop_of_ordinary_torch():
+    """One seed against nn.Linear, F.cross_entropy and torch.optim, written from scratch."""
+    stream = blobs()
+    learner = started(Naive(**TINY | {"dropout": 0.0, "optimiser": "sgd", "lr": 0.1}), stream, seeds=(3,))
+    encoder, task = learner.encoder_, stream[0]
+    linears = [m for m in encoder.modules() if isinstance(m, torch.nn.Linear)]
+    copies = [(m.weight[0].detach().clone(), m.bias[0].detach().clone()) for m in linears]
+    learner.learn(task)
+    rows = task.train((3,))
+    address = learner.address_ / 0 / "classifier"
+    fresh = started(Naive(**TINY), stream, seeds=(3,))
+    fresh.meet(task)
+    copies += [(m.weight[0].detach().clone(), m.bias[0].detach().clone()) for m in fresh.heads_[0].layers]
+    parameters = [p.requires_grad_() for pair in copies for p in pair]
+    optimiser = torch.optim.SGD(parameters, 0.1)
+    x = (task.x - task.x[rows[0]].mean(0)) / task.x[rows[0]].std(0)
+    for epoch in range(2):
+        for batch in learner.batches(rows, address / epoch)[0]:
+            h = x[batch]
+            for k, (weight, bias) in enumerate(copies):
+                h = h @ weight.T + bias
+                h = h if k in (len(linears) - 1, len(copies) - 1) else torch.relu(h)
+            optimiser.zero_grad()
+            F.cross_entropy(h, task.y[batch]).backward()
+            optimiser.step()
+    trained = [t for m in (*linears, *learner.heads_[0].layers) for t in (m.weight[0], m.bias[0])]
+    for mine, theirs in zip(trained, parameters, strict=True):
+        torch.testing.assert_close(mine, theirs, atol=1e-5, rtol=1e-4)
+
+
+def test_joint_classifies_each_sample_among_its_own_task_only(monkeypatch):
+    stream = blobs()
+    learner = started(Joint(**TINY), stream)
+    captured(learner, stream[0], monkeypatch)
+    phases = captured(learner, stream[1], monkeypatch)
+    _, loss, (rows, noise), _ = phases["classifier"]
+    assert set(stream[0].y[rows].unique().tolist()) == {0, 1, 2, 3}  # both tasks are in the batches
+    batch = rows[:, 0]
+    z = learner.encoder_(learner.inputs_(stream[0].x[batch]))
+    y = stream[0].y[batch]
+    expected = torch.zeros(2)
+    for s in range(2):
+        for b in range(batch.shape[1]):
+            task = int(y[s, b]) // 2
+            logits = learner.heads_[task](z, noise[:, 0])[s, b]
+            expected[s] += F.cross_entropy(logits, y[s, b] - 2 * task) / batch.shape[1]
+    torch.testing.assert_close(loss(batch, noise[:, 0]), expected)
+
+
+# -- PRER --------------------------------------------------------------------------------------------------------
+
+
+def two_tasks(monkeypatch, **settings):
+    """A PRER that has learned one task for real, and the phases of its second."""
+    stream = pictures()
+    learner = started(PRER(**TINY_PRER | settings), stream)
+    learner.learn(stream[0])
+    return learner, stream, captured(learner, stream[1], monkeypatch)
+
+
+def test_phase_1_minimises_equations_2_and_3(monkeypatch):
+    learner, stream, phases = two_tasks(monkeypatch, weight=3.0, sparsity=0.05)
+    _, loss, (rows, noise, y_hat, z_hat), _ = phases["autoencoder"]
+    rows, noise, y_hat, z_hat = rows[:, 0], noise[:, 0], y_hat[:, 0], z_hat[:, 0]
+    x_hat = learner.decoder_(z_hat)  # nothing was trained since the copies were frozen
+    x = torch.cat([stream[1].x[rows].float() / 255, x_hat], 1)
+    z = learner.encoder_(x)
+    reconstruction = ((x - learner.decoder_(z)) ** 2).sum((2, 3, 4)).mean(1)
+    sparsity = z.abs().sum(2).mean(1)
+    pulled = ((z_hat - learner.encoder_(x_hat)) ** 2).sum(2).mean(1)
+    expected = reconstruction + 0.05 * sparsity + 3.0 * pulled
+    torch.testing.assert_close(loss(rows, noise, y_hat, z_hat), expected)
+
+
+def test_the_regulariser_moves_the_encoder_and_nothing_else(monkeypatch):
+    learner, _, phases = two_tasks(monkeypatch, sparsity=0.0)
+    parameters, loss, (rows, noise, y_hat, z_hat), _ = phases["autoencoder"]
+    with_r = loss(rows[:, 0], noise[:, 0], y_hat[:, 0], z_hat[:, 0])
+    learner.weight = 0.0
+    without = loss(rows[:, 0], noise[:, 0], y_hat[:, 0], z_hat[:, 0])
+    regulariser = (with_r - without).sum()
+    decoder = list(learner.decoder_.parameters())
+    assert all(any(p is q for q in parameters) for p in decoder)
+    to_encoder = torch.autograd.grad(regulariser, list(learner.encoder_.parameters()), retain_graph=True)
+    assert all(g.abs().sum() > 0 for g in to_encoder)
+    to_decoder = torch.autograd.grad(regulariser, decoder, retain_graph=True)
+    assert all(g.abs().max() < 1e-5 for g in to_decoder)
+
+
+@pytest.mark.parametrize(("share", "expected"), [(0.8, [0, 8, 11, 12, 13]), (0.6, [0, 8, 10, 10, 10]), (0.0, [0] * 5)])
+def test_every_class_is_seen_equally_often_up_to_a_share(share, expected, monkeypatch):
+    stream = pictures(classes=10)
+    learner = started(PRER(**TINY_PRER | {"share": share, "blocks": 1}), stream)
+    seen = []
+    for task in stream:
+        _, _, (rows, _, *replayed), _ = captured(learner, task, monkeypatch)["autoencoder"]
+        count = replayed[0].shape[2] if replayed else 0
+        assert rows.shape[2] == 16 - count
+        seen.append(count)
+    assert seen == expected
+
+
+def test_pseudo_labels_follow_the_proportions_of_training(monkeypatch):
+    rng = np.random.default_rng(0)
+    counts = [150, 50, 40, 40]
+    stream = Stream.split(rng.normal(size=(280, 3)), np.repeat(np.arange(4), counts))
+    learner = started(PRER(**TINY_PRER | {"epochs_flow": 1}), stream)
+    learner.learn(stream[0])
+    assert learner.density_.counts.tolist() == [[120, 40]] * 2
+    drawn = learner.density_.labels(20_000, learner.address_ / "test")
+    assert abs(float((drawn == 0).float().mean()) - 0.75) < 0.02
+
+
+def test_each_phase_trains_its_own_part_only(monkeypatch):
+    stream = pictures()
+    learner = started(PRER(**TINY_PRER), stream)
+    learner.learn(stream[0])
+    learner.meet(stream[1])
+    past = learner.freeze()
+    frozen = snapshot(*past)
+    parts = {"encoder": learner.encoder_, "decoder": learner.decoder_, "density": learner.density_}
+    parts |= {"old head": learner.heads_[0], "head": learner.heads_[1]}
+
+    def moved(phase):
+        before = {k: snapshot(m) for k, m in parts.items()}
+        phase()
+        after = {k: snapshot(m) for k, m in parts.items()}
+        return {k for k in parts if len(before[k]) != len(after[k]) or not all(map(torch.equal, before[k], after[k]))}
+
+    assert moved(lambda: learner.train_autoencoder(stream[1], past)) == {"encoder", "decoder"}
+    assert moved(lambda: learner.train_density(stream[1], past)) == {"density"}
+    assert moved(lambda: learner.train_head(stream[1])) == {"head"}
+    assert same(frozen, snapshot(*past))
+    assert not any(p.requires_grad for module in past for p in module.parameters())
+
+
+def test_the_flow_learns_reencoded_embeddings_of_old_classes(monkeypatch):
+    stream = pictures()
+    learner = started(PRER(**TINY_PRER | {"jitter": 0.0}), stream)
+    learner.learn(stream[0])
+    past = learner.freeze()
+    _, _, (z, condition), _ = captured(learner, stream[1], monkeypatch)["flow"]
+    _, (y_hat, z_hat) = learner._mixed(stream[1].train((0, 1)), past, learner.address_ / "test" / "flow")
+    old = z_hat.shape[2]
+    assert torch.equal(condition[:, :, -old:], y_hat)
+    reencoded = learner.encoder_(learner.decoder_(z_hat.flatten(1, 2))).view(z_hat.shape)
+    torch.testing.assert_close(z[:, :, -old:], reencoded, atol=1e-5, rtol=1e-4)
+    assert not torch.allclose(z_hat, reencoded, atol=1e-3)
+    _, _, (literal, _), _ = two_tasks(monkeypatch, jitter=0.0, reencode=False)[2]["flow"]
+    torch.testing.assert_close(literal[:, :, -old:], z_hat, atol=1e-5, rtol=1e-4)
+
+
+SWITCHES = [
+    {"labels": "head"},
+    {"labels": "auxiliary"},
+    {"distance": "cosine"},
+    {"sparsity_on": "layers"},
+    {"sparsity": 0.0},
+    {"weight": 0.0},
+    {"share": 0.0},
+    {"temperature": 0.5},
+    {"density": "gaussian"},
+    {"norm": "running"},
+    {"condition": "first"},
+    {"one_hot": True, "condition_size": 6},
+    {"class_prior": False},
+    {"bounded": False},
+    {"restart": True},
+    {"reencode": False},
+    {"jitter": 0.0},
+    {"clamp": 1e-6},
+    {"levels": 1},
+    {"optimiser": "sgd"},
+    {"dropout": 0.0},
+]
+
+
+@pytest.mark.parametrize("switch", SWITCHES, ids=lambda s: " ".join(f"{k}={v}" for k, v in s.items()))
+def test_every_switch_works_and_makes_a_difference(switch):
+    # More than a few steps: the first ones of a coupling do not reach its bound.
+    settings = TINY_PRER | {"lr_flow": 0.1}
+    usual = learn(pictures(), PRER(**settings), seeds=1, device="cpu")
+    other = learn(pictures(), PRER(**settings | switch), seeds=1, device="cpu")
+    assert other.digest != usual.digest
+    assert other.memory_samples == [0, 0, 0]
+
+
+def test_memory_grows_by_one_small_vector_for_each_class():
+    learner = PRER(**TINY_PRER)
+    result = learn(blobs(), learner, seeds=2, device="cpu")
+    steps = np.diff(result.memory_floats)
+    assert steps.tolist() == [2 * (4 + 1)] * 2  # two classes: a vector of four and a count each
+    assert result.memory_floats[-1] == floats(learner.decoder_, learner.density_)
+    assert result.transient_floats[0] == 0
+    assert result.transient_floats[1] == result.memory_floats[0]  # frozen copies of all that is kept
+
+
+def test_memory_of_gaussians_grows_by_a_mean_and_a_triangle():
+    result = learn(blobs(), PRER(**TINY_PRER | {"density": "gaussian"}), seeds=1, device="cpu")
+    assert np.diff(result.memory_floats).tolist() == [2 * (16 + 136 + 1)] * 2
+
+
+def test_gaussians_have_no_second_phase():
+    learner = PRER(**TINY_PRER | {"density": "gaussian"})
+    learn(blobs(), learner, seeds=1, device="cpu")
+    assert isinstance(learner.density_, Gaussian)
+    assert "flow" not in learner.seconds_
+    assert "flow" not in learner.phases()
+
+
+def test_health_is_reported_for_every_class_after_every_task():
+    events = []
+    learn(blobs(), PRER(**TINY_PRER), seeds=2, device="cpu", observe=events.append)
+    health = [e for e in events if e["event"] == "health"]
+    assert [(e["task"], e["class"]) for e in health] == [(t, f"class {c}") for t in range(3) for c in range(2 * t + 2)]
+    for e in health:
+        for figure in ("agreement", "agreement_decoded", "reconstruction", "distance", "nll"):
+            assert len(e[figure]) == 2
+            assert all(map(math.isfinite, e[figure]))
+        assert all(0 <= a <= 1 for a in e["agreement"] + e["agreement_decoded"])
+
+
+def test_no_sample_of_a_past_task_is_reachable_from_the_learner():
+    """Every tensor that is alive and as long as a task's data, found by walking the learner, is a defect."""
+    stream = blobs()
+    learner = started(PRER(**TINY_PRER), stream)
+    for task in stream:
+        learner.learn(task)
+    kept = {t.data_ptr() for t in learner.state().values()}
+    shared = {stream[0].x.data_ptr(), stream[0].y.data_ptr()}
+    for value in vars(learner).values():
+        for t in value.state_dict().values() if isinstance(value, torch.nn.Module) else [value]:
+            if isinstance(t, torch.Tensor):
+                assert t.data_ptr() not in shared
+                assert t.data_ptr() in kept
+
+
+@pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a CUDA device; captured steps exist only there")
+def test_a_captured_step_gives_the_results_of_a_plain_one(name, monkeypatch):
+    captured_run = learn(blobs(), make(name), seeds=2, device="cuda")
+    from prer.step import Step
+
+    monkeypatch.setattr(Step, "__call__", Step._plain)
+    plain = learn(blobs(), make(name), seeds=2, device="cuda")
+    np.testing.assert_allclose(captured_run.matrix, plain.matrix, atol=100 / 8)
