@@ -82,7 +82,7 @@ def test_normal_and_uniform_have_their_moments():
     torch.testing.assert_close(normal.std(1), torch.ones(2), atol=0.03, rtol=0)
     torch.testing.assert_close(uniform.mean(1), torch.full((2,), 0.5), atol=0.01, rtol=0)
     torch.testing.assert_close(uniform.std(1), torch.full((2,), 12**-0.5), atol=0.01, rtol=0)
-    assert 0 <= uniform.min() and uniform.max() < 1
+    assert uniform.min() >= 0 and uniform.max() < 1
 
 
 @pytest.mark.parametrize(

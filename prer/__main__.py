@@ -1,0 +1,6 @@
+"""`python -m prer` is `prer`."""
+
+from prer.cli import main
+
+if __name__ == "__main__":
+    main()
