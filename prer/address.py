@@ -19,6 +19,8 @@ from torch import Tensor
 
 from prer.errors import InputError
 
+MOST_SEEDS = 1000
+
 
 @dataclass(frozen=True)
 class Address:
@@ -68,10 +70,10 @@ class Address:
 
 def as_seeds(seeds: int | Iterable[int]) -> tuple[int, ...]:
     """A number of seeds, or the seeds themselves, as a tuple of different ones."""
-    chosen = tuple(range(seeds)) if isinstance(seeds, int) else tuple(seeds)
-    if not chosen or len(set(chosen)) < len(chosen) or min(chosen) < 0:
+    chosen = tuple(range(min(seeds, MOST_SEEDS + 1)) if isinstance(seeds, int) else seeds)
+    if len(chosen) > MOST_SEEDS or not chosen or len(set(chosen)) < len(chosen) or min(chosen) < 0:
         raise InputError(
-            f"seeds={seeds}: give a number of 1 or more, or different numbers from 0 up, such as [0, 1, 7]"
+            f"seeds={seeds}: give a number from 1 to {MOST_SEEDS}, or different numbers from 0 up, such as [0, 1, 7]"
         )
     return chosen
 
@@ -81,6 +83,8 @@ def as_device(device: str) -> str:
     if device == "auto":
         return "cuda" if torch.cuda.is_available() else "cpu"
     try:
+        if torch.device(device).type not in ("cpu", "cuda"):
+            raise RuntimeError
         torch.empty(0, device=device)
     except (RuntimeError, AssertionError):
         there = "cpu, cuda" if torch.cuda.is_available() else "cpu"

@@ -42,17 +42,17 @@ def run(settings: tuple[str, ...], seeds: str | None, device: str | None, out: P
     from prer.record import counterpart
     from prer.run import execute
 
-    console = Console()
+    console = Console(emoji=False, highlight=False)
     experiment = _experiment(settings, seeds, device)
     if not settings:  # the built-in job shows what PRER is compared with
         execute(_experiment(("learner.name=naive",), seeds, device), out, console, quiet=quiet)
     record = execute(experiment, out, console, quiet=quiet)
     if quiet:
-        console.print(str(record.path), soft_wrap=True, highlight=False, markup=False)
+        console.print(str(record.path), soft_wrap=True, markup=False)
         return
     naive = counterpart(record, "naive")
     show_result(console, record, naive)
-    console.print(NEXT_STEPS, soft_wrap=True, highlight=False, markup=False)
+    console.print(NEXT_STEPS, soft_wrap=True, markup=False)
 
 
 def _experiment(settings: tuple[str, ...], seeds: str | None, device: str | None) -> Experiment:
@@ -77,13 +77,14 @@ def show(runs: tuple[Path, ...]) -> None:
     from prer.console import show_result, show_runs
     from prer.record import Record, counterpart
 
+    console = Console(emoji=False, highlight=False)
     records = [Record(path) for path in runs]
     for record in records:
         record.experiment  # noqa: B018, a folder that is no run is refused before anything is shown
     if len(records) == 1 and records[0].result is not None:
-        show_result(Console(), records[0], counterpart(records[0], "naive"))
+        show_result(console, records[0], counterpart(records[0], "naive"))
     else:
-        show_runs(Console(), records)
+        show_runs(console, records)
 
 
 def main(arguments: list[str] | None = None) -> None:

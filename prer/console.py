@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 from rich.console import Console
 from rich.live import Live
+from rich.measure import Measurement
 from rich.progress_bar import ProgressBar
 from rich.table import Table
 from rich.text import Text
@@ -76,7 +77,7 @@ class Display:
             grid.add_row(ProgressBar(total=self.tasks * sum(self.phases.values()), completed=self.done, width=24), text)
             self.live.update(grid)
         else:
-            self.console.print(text, highlight=False, soft_wrap=True)
+            say(self.console, text)
 
     def time_left(self, event: dict[str, Any]) -> float:
         """Seconds to the end, each phase at the pace of its newest epoch (unknown ones at the mean of the known)."""
@@ -92,14 +93,12 @@ class Display:
     def _health(self, event: dict[str, Any]) -> None:
         agreement = float(np.mean(event["agreement_decoded"]))
         if agreement < LOW_AGREEMENT:
-            self.console.print(
+            say(
+                self.console,
                 f"warning: after task {event['task'] + 1} only {agreement:.0%} of the samples "
                 f"of class {event['class']!r} are recognised as that class; it may be forgotten. "
                 "More learner.epochs_flow may help.",
-                style="yellow",
-                soft_wrap=True,
-                markup=False,
-                highlight=False,
+                "yellow",
             )
 
 
@@ -121,10 +120,24 @@ def show_result(console: Console, record: Record, naive: Record | None = None) -
     result, beside = record.result, naive.result if naive else None
     assert result is not None
     beside = None if result["learner"] == "naive" else beside
-    console.print(matrix_table(result))
-    console.print(metrics_table(result, beside))
-    console.print(meaning(result, beside), soft_wrap=True, highlight=False, markup=False)
-    console.print(f"Run folder: {record.path}", soft_wrap=True, highlight=False, markup=False)
+    whole(console, matrix_table(result))
+    whole(console, metrics_table(result, beside))
+    say(console, meaning(result, beside))
+    say(console, f"Run folder: {record.path}")
+
+
+def say(console: Console, text: str, style: str | None = None) -> None:
+    """Print text as it is, however wide."""
+    console.print(text, style=style, soft_wrap=True, highlight=False, markup=False, emoji=False)
+
+
+def whole(console: Console, table: Table) -> None:
+    """Print a table at its full width: a log has 80 columns, and numbers that are cut are of no use."""
+    usual = console.width
+    needed = Measurement.get(console, console.options.update(max_width=10_000), table).maximum
+    console.width = max(usual, needed)
+    console.print(table, crop=False)
+    console.width = usual
 
 
 def matrix_table(result: dict[str, Any]) -> Table:
@@ -168,14 +181,18 @@ def meaning(result: dict[str, Any], naive: dict[str, Any] | None = None) -> str:
     accuracy, bwt = result["accuracy"]["mean"], result["bwt"]["mean"]
     if bwt is None:
         return f"It means: the one task was learned to {accuracy:.1f} %; forgetting shows from the second task on."
-    change = f"lost {-bwt:.1f}" if bwt < 0 else f"gained {bwt:.1f}"
+    change = _moved(bwt, "lost", "gained")
     text = (
         f"It means: over {tasks} tasks {accuracy:.1f} % of answers were right, and a learned task {change} points "
         "on average while later ones were learned"
     )
     if naive is not None and naive["bwt"]["mean"] is not None:
-        text += f"; training naively it loses {-naive['bwt']['mean']:.1f}"
+        text += f"; training naively it {_moved(naive['bwt']['mean'], 'loses', 'gains')}"
     return text + f", with {result['memory_samples'][-1]} old samples stored."
+
+
+def _moved(bwt: float, lost: str, gained: str) -> str:
+    return f"{lost if bwt < 0 else gained} {abs(bwt):.1f}"
 
 
 def show_runs(console: Console, records: Sequence[Record]) -> None:
@@ -195,4 +212,4 @@ def show_runs(console: Console, records: Sequence[Record]) -> None:
         metrics = (plus_minus(r["accuracy"]), plus_minus(r["bwt"]))
         texts = (name, Text(r["learner"]), Text(r["stream"]))
         table.add_row(*texts, str(len(r["seeds"])), *metrics, *memory, clock(r["seconds"]["total"]))
-    console.print(table)
+    whole(console, table)

@@ -39,6 +39,9 @@ class Density(nn.Module, ABC):
     def start(self, z: Tensor, condition: Tensor) -> None:
         """Take what can be computed rather than trained from the embeddings [S, n, D] of all classes so far."""
 
+    def settle(self, z: Tensor, condition: Tensor) -> None:
+        """After training, take what evaluation needs from all the embeddings, where batches only gave estimates."""
+
     @abstractmethod
     def _draw(self, condition: Tensor, address: Address, temperature: float) -> Tensor:
         """Samples [S, n, D], good or bad."""

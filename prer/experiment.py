@@ -7,7 +7,7 @@ import hashlib
 import json
 import re
 import tomllib
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any, Literal, get_args, get_origin, get_type_hints
@@ -69,8 +69,11 @@ class Experiment:
             return cls.parse(tomllib.loads(path.read_text("utf-8")), overrides)
         except FileNotFoundError:
             raise InputError(f"there is no file {path}; give an experiment in TOML, or key=value") from None
-        except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
-            raise InputError(f"{path} cannot be read as TOML: {error}") from None
+        except (OSError, ValueError, RecursionError) as error:
+            if isinstance(error, InputError):
+                raise
+            reason = str(error).splitlines()[0]
+            raise InputError(f"{path} cannot be read as TOML: {reason}") from None
 
     @classmethod
     def parse(cls, values: Mapping[str, Any], overrides: Sequence[str] = ()) -> Experiment:
@@ -85,7 +88,7 @@ class Experiment:
                     f"{table!r} must be a table, such as {table}.{'data' if table == 'stream' else 'name'}=..."
                 )
         data, kind = tables["stream"].get("data", "digits"), tables["learner"].get("name", "prer")
-        if kind not in LEARNERS:
+        if not isinstance(kind, str) or kind not in LEARNERS:
             raise InputError(
                 f"unknown learner {kind!r}{_did_you_mean(str(kind), LEARNERS)}; there are {', '.join(LEARNERS)}"
             )
@@ -142,7 +145,7 @@ def parse_override(text: str) -> dict[str, Any]:
         raise InputError(f"{text!r} is not of the form key=value, such as learner.epochs=5")
     try:
         value: Any = tomllib.loads(f"v = {raw}")["v"] if "\n" not in raw else raw
-    except tomllib.TOMLDecodeError:
+    except (ValueError, RecursionError):
         value = raw.strip()
     tables: dict[str, Any] = {parts[-1]: value}
     for part in reversed(parts[:-1]):
@@ -161,7 +164,7 @@ def _merged(base: Mapping[str, Any], over: Mapping[str, Any]) -> dict[str, Any]:
 def _build(kind: type, table: Mapping[str, Any], prefix: str) -> Any:
     """A settings object from a table, every key and value checked."""
     known = {f.name: f for f in fields(kind)}
-    _known(table, known, f"{prefix}.")
+    _known(table, known, f"{prefix}.", others=("name",) if prefix == "learner" else ())
     hints = get_type_hints(kind)
     values = {key: _typed(value, hints[key], f"{prefix}.{key}") for key, value in table.items()}
     for key, value in values.items():
@@ -169,13 +172,13 @@ def _build(kind: type, table: Mapping[str, Any], prefix: str) -> Any:
     return kind(**values)
 
 
-def _known(keys: Mapping[str, Any], known: Mapping | Sequence[str], prefix: str) -> None:
+def _known(keys: Mapping[str, Any], known: Iterable[str], prefix: str, others: tuple[str, ...] = ()) -> None:
     for key in keys:
         if key not in known:
-            raise InputError(f"unknown key '{prefix}{key}'{_did_you_mean(key, known)}")
+            raise InputError(f"unknown key {prefix + key!r}{_did_you_mean(key, [*known, *others])}")
 
 
-def _did_you_mean(word: str, known: Mapping | Sequence[str]) -> str:
+def _did_you_mean(word: str, known: Iterable[str]) -> str:
     close = difflib.get_close_matches(word, list(known), n=1, cutoff=0.5)
     return f", did you mean {close[0]!r}?" if close else f"; known are {', '.join(known)}"
 
@@ -192,9 +195,15 @@ def _typed(value: Any, kind: Any, key: str) -> Any:
     if wanted is float and type(value) is int:
         return float(value)
     if get_origin(kind) is not tuple and isinstance(value, wanted) and (kind is bool or not isinstance(value, bool)):
+        if isinstance(value, str) and not value.isprintable() and _not_text(value):
+            raise InputError(f"{key}={value!r}: this is not text in UTF-8")
         return value
-    words = {int: "a whole number", float: "a number", str: "a string", bool: "true or false"}
+    words = {int: "a whole number", float: "a number", str: "a string", bool: "true or false", str | int: "a label"}
     raise InputError(f"{key}={value!r}: {words.get(kind, 'a list')} is wanted here")
+
+
+def _not_text(value: str) -> bool:
+    return any("\ud800" <= character <= "\udfff" for character in value)
 
 
 def _in_range(value: Any, metadata: Mapping[str, Any], key: str) -> None:

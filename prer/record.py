@@ -16,6 +16,7 @@ from typing import Any
 from prer.errors import InputError
 from prer.version import __version__
 
+RESULT_KEYS = ("seeds", "matrix", "accuracy", "bwt", "memory_floats", "memory_samples", "seconds", "learner", "stream")
 RECORDED_PACKAGES = ("torch", "numpy", "scikit-learn", "safetensors")
 
 
@@ -41,7 +42,7 @@ class Record:
                 record._write("experiment.toml", experiment_toml)
             if not os.access(record.path, os.W_OK):
                 raise PermissionError(13, "not writable")
-        except (UnicodeDecodeError, tomllib.TOMLDecodeError):
+        except (UnicodeDecodeError, tomllib.TOMLDecodeError, RecursionError):
             raise InputError(f"{there} is damaged; move {record.path} away, or give another --out") from None
         except OSError as error:
             raise InputError(
@@ -57,11 +58,13 @@ class Record:
             return None
         try:
             result = json.loads(file.read_text("utf-8"))
-            missing = {"seeds", "matrix", "accuracy", "bwt", "learner", "stream"} - set(result)
-        except (OSError, ValueError, TypeError):
-            raise InputError(f"{file} cannot be read; delete it and run again") from None
-        if missing:
-            raise InputError(f"{file} lacks {', '.join(sorted(missing))}; delete it and run again")
+            missing = [key for key in RESULT_KEYS if key not in result]
+            whole = bool(missing) or all({"mean", "std", "values"} <= set(result[key]) for key in ("accuracy", "bwt"))
+        except (OSError, ValueError, TypeError, RecursionError):
+            result, missing, whole = None, [], False
+        if missing or not whole:
+            what = f"lacks {', '.join(missing)}" if missing else "cannot be read"
+            raise InputError(f"{file} {what}; delete it and run again")
         return result
 
     @property
@@ -69,7 +72,7 @@ class Record:
         """What `experiment.toml` says."""
         try:
             return tomllib.loads((self.path / "experiment.toml").read_text("utf-8"))
-        except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
+        except (OSError, ValueError, RecursionError) as error:
             raise InputError(f"{self.path} is not a run's folder: {error}") from None
 
     def begin(self) -> None:
@@ -105,11 +108,14 @@ def finished(out: Path) -> Iterator[Record]:
 
 def counterpart(record: Record, learner: str) -> Record | None:
     """A finished run beside this one in which another learner met the same stream with the same seeds."""
-    own = record.experiment
-    for other in finished(record.path.parent):
-        theirs = other.experiment
+    own, path = record.experiment, record.path.resolve()
+    for other in finished(path.parent):
+        try:
+            theirs, result = other.experiment, other.result
+        except InputError:  # a damaged neighbour is no concern of this run
+            continue
         same = all(theirs.get(key) == own.get(key) for key in ("stream", "seeds"))
-        if same and theirs.get("learner", {}).get("name") == learner and other.path != record.path:
+        if same and result and result["learner"] == learner and other.path != path:
             return other
     return None
 

@@ -163,12 +163,15 @@ def _groups(names: list, per_task: int, tasks: Sequence[Sequence] | None) -> lis
             raise InputError(f"classes_per_task={per_task}: a task needs two classes at least")
         tasks = [names[i : i + per_task] for i in range(0, len(names), per_task)]
     groups = [list(group) for group in tasks]
+    if not groups:
+        raise InputError("there are no tasks; name the labels of one at least")
     seen: set = set()
     for index, group in enumerate(groups):
         if len(group) < 2:
             fits = [k for k in range(2, len(names) + 1) if len(names) % k != 1]
             hint = f"; with classes_per_task take one of {', '.join(map(str, fits[:6]))}" if fits else ""
-            raise InputError(f"task {index + 1} has one class, {group}: there is nothing to tell apart{hint}")
+            few = f"one class, {group[0]!r}" if group else "no class"
+            raise InputError(f"task {index + 1} has {few}: there is nothing to tell apart{hint}")
         for label in group:
             if label not in names:
                 raise InputError(f"task {index + 1} asks for class {label!r}, which no sample has")

@@ -14,6 +14,7 @@ from prer.errors import RunError
 from prer.learners import LEARNERS, PRER, Joint, Naive
 from prer.networks import floats
 
+NEEDS_GPU = pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a CUDA device")
 TINY = {"embedding": 16, "batch": 16, "epochs": 2, "channels": (8, 8, 8), "hidden": (16,)}
 TINY_PRER = TINY | {"epochs_autoencoder": 2, "epochs_flow": 2, "blocks": 2, "condition_size": 4}
 
@@ -83,10 +84,12 @@ def test_learns_every_task(name, stream):
     assert diagonal.mean() > 90, diagonal
 
 
-def test_is_deterministic_and_seeds_differ(name):
-    first = learn(pictures(), make(name), seeds=[0, 1], device="cpu")
-    again = learn(pictures(), make(name), seeds=[0, 1], device="cpu")
-    other = learn(pictures(), make(name), seeds=[0, 2], device="cpu")
+@pytest.mark.parametrize("size", [8, 28])
+def test_is_deterministic_and_seeds_differ(name, size, device="cpu"):
+    stream = pictures(size=size)
+    first = learn(stream, make(name), seeds=[0, 1], device=device)
+    again = learn(stream, make(name), seeds=[0, 1], device=device)
+    other = learn(stream, make(name), seeds=[0, 2], device=device)
     assert first.digest == again.digest != other.digest
 
 
@@ -163,7 +166,7 @@ def test_a_loss_that_explodes_ends_the_run_with_a_sentence(name):
     stream = blobs()
     broken = replace(stream, tasks=tuple(replace(task, x=task.x * 1e30) for task in stream))
     settings = {"lr": 1e30, "optimiser": "sgd"} | ({"lr_autoencoder": 1e30} if name == "prer" else {})
-    with pytest.raises(RunError, match="became .* in task 1, phase .*lower learning rate"):
+    with pytest.raises(RunError, match=r"became .* in task 1, phase .*lower learning rate"):
         learn(broken, make(name, **settings), seeds=1, device="cpu")
 
 
@@ -407,7 +410,7 @@ def test_no_sample_of_a_past_task_is_reachable_from_the_learner():
                 assert t.data_ptr() in kept
 
 
-@pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a CUDA device; captured steps exist only there")
+@NEEDS_GPU
 def test_a_captured_step_gives_the_results_of_a_plain_one(name, monkeypatch):
     captured_run = learn(blobs(), make(name), seeds=2, device="cuda")
     from prer.step import Step

@@ -5,6 +5,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 import torch
@@ -13,22 +14,31 @@ from torch import Tensor
 from prer.errors import InputError
 from prer.networks import SMALLEST_IMAGE
 
+MISSING = InputError("some labels are missing; drop those samples or name their class")
+NOT_LABELS = InputError("labels must be whole numbers, 0 or more, or strings, all of one kind")
 
-def as_samples(x: np.ndarray | Tensor) -> Tensor:
+
+def as_samples(x: np.ndarray | Tensor | Sequence) -> Tensor:
     """Images as [N, C, H, W] (uint8, or floats in [0, 1]); vectors as float32 [N, features]."""
-    array = x.detach().cpu().numpy() if isinstance(x, Tensor) else np.asarray(x)
+    array = _as_array(x)
     if array.dtype.kind not in "biuf" or array.ndim not in (2, 3, 4) or not array.size:
         raise InputError(
             f"x has shape {array.shape} and type {array.dtype}; "
             "give numbers as images (N, H, W), (N, H, W, C) or as vectors (N, features)"
         )
-    if array.dtype.kind == "f" and not np.isfinite(array).all():
-        bad = int((~np.isfinite(array.reshape(len(array), -1)).all(1)).sum())
-        raise InputError(f"{bad} of {len(array)} samples hold NaN or infinite values; drop or fill them first")
-    return torch.from_numpy(array.astype(np.float32)) if array.ndim == 2 else _as_images(array)
+    if array.dtype.kind == "f" or array.ndim == 2:
+        with np.errstate(over="ignore"):
+            array = array.astype(np.float32, copy=False)
+        finite = np.isfinite(array.reshape(len(array), -1)).all(1)
+        if not finite.all():
+            bad = f"{(~finite).sum()} of {len(array)} samples"
+            raise InputError(f"{bad} hold NaN or infinite values (beyond 32-bit floats); drop or fill them first")
+    array = array if array.ndim == 2 else _as_images(array)
+    array = np.ascontiguousarray(array)
+    return torch.from_numpy(array if array.flags.writeable else array.copy())
 
 
-def _as_images(array: np.ndarray) -> Tensor:
+def _as_images(array: np.ndarray) -> np.ndarray:
     if array.ndim == 3:
         array = array[:, None]
     elif array.shape[-1] in (1, 3, 4) or array.shape[1] not in (1, 3, 4):  # channels last, unless clearly first
@@ -36,36 +46,49 @@ def _as_images(array: np.ndarray) -> Tensor:
     if min(array.shape[2:]) < SMALLEST_IMAGE:
         size = f"{array.shape[2]}x{array.shape[3]}"
         raise InputError(f"images of {size} pixels are too small; 8x8 is the least, or give vectors (N, features)")
+    low, high = array.min(), array.max()
     if array.dtype.kind == "f":
-        if array.min() < 0 or array.max() > 1:
-            span = f"[{array.min():g}, {array.max():g}]"
+        if low < 0 or high > 1:
+            span = f"[{low:g}, {high:g}]"
             raise InputError(f"images as floats must lie in [0, 1], these lie in {span}; rescale them or give uint8")
-        return torch.from_numpy(np.ascontiguousarray(array, np.float32))
-    if array.dtype != np.uint8 and (array.min() < 0 or array.max() > 255):
-        raise InputError(f"images as integers must lie in 0..255, these lie in {array.min()}..{array.max()}")
-    return torch.from_numpy(np.ascontiguousarray(array, np.uint8))
+        return array
+    if low < 0 or high > 255:
+        raise InputError(f"images as integers must lie in 0..255, these lie in {low}..{high}")
+    return array.astype(np.uint8, copy=False)
 
 
 def as_labels(y: np.ndarray | Tensor | Sequence) -> np.ndarray:
     """Labels as one array of integers from 0 up, or of strings."""
-    labels = y.detach().cpu().numpy() if isinstance(y, Tensor) else np.asarray(y)
-    if labels.dtype.kind in "OUS":
-        values = [v.decode(errors="replace") if isinstance(v, bytes) else v for v in labels.ravel().tolist()]
-        if any(v is None or v != v or v == "" for v in values):
-            raise InputError("some labels are missing; drop those samples or name their class")
-        labels = np.array([str(v) for v in values]).reshape(labels.shape)
-    if labels.ndim != 1:
+    # A list goes through objects: of strings and a NaN, say, NumPy would make the string "nan".
+    labels = _as_array(y) if isinstance(y, (np.ndarray, Tensor)) or hasattr(y, "dtype") else np.array(y, dtype=object)
+    if labels.ndim != 1 or (labels.dtype.kind == "O" and any(isinstance(v, (list, tuple)) for v in labels)):
         raise InputError(f"labels must be one value for each sample, these have shape {labels.shape}")
+    if labels.dtype.kind in "OUST":
+        labels = _of_objects(labels.tolist())
+    if labels.dtype.kind == "U":
+        return labels
     if labels.dtype.kind == "f":
         if np.isnan(labels).any():
-            raise InputError("some labels are missing; drop those samples or name their class")
+            raise MISSING
         if (labels != np.floor(labels)).any() or np.isinf(labels).any():
             raise InputError("labels must be whole numbers or strings; these have fractions")
-    if labels.dtype.kind != "U":
-        if labels.size and labels.min() < 0:
-            raise InputError(f"labels must be 0 or more, the least is {labels.min():g}; is -1 meant as missing?")
-        labels = labels.astype(np.int64)
-    return labels
+    if labels.dtype.kind not in "biuf" or (labels.size and labels.max() > 2**53):
+        raise NOT_LABELS
+    if labels.size and labels.min() < 0:
+        raise InputError(f"labels must be 0 or more, the least is {labels.min():g}; is -1 meant as missing?")
+    return labels.astype(np.int64)
+
+
+def _of_objects(values: list[Any]) -> np.ndarray:
+    """Numbers as numbers, and everything that is text as strings."""
+    if any(v is None or v in ("", b"") or type(v).__name__ == "NAType" or v != v for v in values):
+        raise MISSING
+    if all(isinstance(v, (str, bytes)) for v in values):
+        texts = [v.decode(errors="backslashreplace") if isinstance(v, bytes) else v for v in values]
+        return np.array(texts, dtype=str)
+    if all(isinstance(v, (bool, int, float, np.bool_, np.number)) for v in values):
+        return np.array(values)
+    raise NOT_LABELS
 
 
 def as_pair(x: np.ndarray | Tensor, y: np.ndarray | Tensor | Sequence) -> tuple[Tensor, np.ndarray]:
@@ -74,3 +97,13 @@ def as_pair(x: np.ndarray | Tensor, y: np.ndarray | Tensor | Sequence) -> tuple[
     if len(samples) != len(labels):
         raise InputError(f"x has {len(samples)} samples and y has {len(labels)} labels; they must be as many")
     return samples, labels
+
+
+def _as_array(x: np.ndarray | Tensor | Sequence) -> np.ndarray:
+    if isinstance(x, Tensor):
+        x = x.detach().cpu()
+        return (x.float() if x.dtype == torch.bfloat16 else x).numpy()
+    try:
+        return np.asarray(x)
+    except ValueError:  # rows of different lengths
+        return np.empty(0, dtype=object)

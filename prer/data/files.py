@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import zipfile
 from pathlib import Path
 from typing import NamedTuple
 
@@ -24,19 +23,22 @@ def load(data: str) -> Arrays:
     """The arrays behind a name of the catalogue or a path to an .npz file."""
     if data in RECOMMENDED:
         return Arrays(*digits())
-    path = Path(data).expanduser()
-    if not path.exists():
-        known = ", ".join(RECOMMENDED)
-        raise InputError(f"stream.data={data!r} is neither a known data set ({known}) nor a file; check the path")
-    return _npz(path)
+    try:
+        path = Path(data).expanduser()
+        if path.exists():
+            return _npz(path)
+    except (OSError, RuntimeError):  # too long a name, an unknown user
+        pass
+    known = ", ".join(RECOMMENDED)
+    raise InputError(f"stream.data={data!r} is neither a known data set ({known}) nor a file; check the path")
 
 
 def _npz(path: Path) -> Arrays:
     try:
-        with np.load(path, allow_pickle=False) as archive:
+        with path.open("rb") as file, np.lib.npyio.NpzFile(file, allow_pickle=False) as archive:
             arrays = {name: archive[name] for name in archive.files if name in _NAMES}
-    except (ValueError, OSError, EOFError, zipfile.BadZipFile) as error:
-        reason = "it holds Python objects" if "pickle" in str(error) else "it cannot be read"
+    except Exception as error:  # a damaged archive makes zipfile, zlib and NumPy fail in many ways
+        reason = "it holds Python objects" if "allow_pickle" in str(error) else "it cannot be read"
         raise InputError(f"{path}: {reason}; give an .npz with plain arrays x, y or x_train, y_train") from None
     x, y = arrays.get("x_train", arrays.get("x")), arrays.get("y_train", arrays.get("y"))
     if x is None or y is None:

@@ -1,0 +1,520 @@
+"""The commands: what they print and write, their exit codes, and that wrong input costs nothing."""
+
+import hashlib
+import json
+import os
+import re
+import shutil
+import signal
+import subprocess
+import sys
+import tomllib
+from collections import Counter
+from pathlib import Path
+
+import numpy as np
+import pytest
+from safetensors.numpy import load_file
+
+import prer
+from prer.cli import main
+from prer.experiment import Experiment
+from prer.version import __version__
+
+ROOT = str(Path(prer.__file__).parents[1])
+COMMAND = [sys.executable, "-c", "from prer.cli import main; main()"]
+NAIVE = ("learner.name=naive", "learner.epochs=1")
+FIRST = ("run", *NAIVE, "--seeds", "2", "--device", "cpu")
+TINY_PRER = ("learner.epochs=1", "learner.epochs_autoencoder=1", "learner.epochs_flow=1", "learner.blocks=1")
+KEYS = {  # the contract of DESIGN.md, "The run folder is the database"
+    *("seeds", "matrix", "accuracy", "bwt", "final_accuracy", "final_bwt", "forgetting_first", "forgetting_best"),
+    *("forward_transfer", "memory_floats", "memory_samples", "transient_floats", "seconds", "digest"),
+    *("learner", "stream", "device", "version"),
+}
+
+
+@pytest.fixture(autouse=True)
+def no_terminal(monkeypatch, tmp_path):
+    """Runs go to a folder of the test, and nothing in the environment asks for colours."""
+    for name in ("FORCE_COLOR", "TTY_COMPATIBLE", "TTY_INTERACTIVE", "COLUMNS"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.chdir(tmp_path)
+
+
+def environment():
+    return os.environ | {
+        "OMP_NUM_THREADS": "1",
+        "PYTHONPATH": os.pathsep.join([ROOT, os.environ.get("PYTHONPATH", "")]),
+    }
+
+
+def process(*arguments, cwd="."):
+    """A command as a process of its own."""
+    return subprocess.run([*COMMAND, *arguments], capture_output=True, text=True, cwd=cwd, env=environment())
+
+
+def said(capsys, *arguments):
+    """What a command prints."""
+    main([str(argument) for argument in arguments])
+    out, err = capsys.readouterr()
+    assert err == ""
+    return out
+
+
+def refused(capsys, *arguments):
+    """The one line with which wrong input is refused."""
+    with pytest.raises(SystemExit) as caught:
+        main([str(argument) for argument in arguments])
+    out, err = capsys.readouterr()
+    assert (caught.value.code, out) == (2, "")
+    assert re.fullmatch(r"prer: [^\n]+\n", err), err
+    return err
+
+
+def strict(text):
+    """JSON as the standard has it, without NaN and Infinity."""
+
+    def refuse(constant):
+        raise AssertionError(constant)
+
+    return json.loads(text, parse_constant=refuse)
+
+
+def contents(folder):
+    return {path.relative_to(folder): path.read_bytes() for path in sorted(folder.rglob("*")) if path.is_file()}
+
+
+def events(run):
+    return [strict(line) for line in (run / "events.jsonl").read_text("utf-8").splitlines()]
+
+
+@pytest.fixture(scope="module")
+def first(tmp_path_factory):
+    """A naive run of two seeds on the digits, by a process of its own: the process and the run's folder."""
+    cwd = tmp_path_factory.mktemp("cli")
+    done = process(*FIRST, cwd=cwd)
+    (folder,) = (cwd / "runs").iterdir()
+    return done, folder
+
+
+@pytest.fixture
+def finished(first, tmp_path):
+    """A copy of the naive run, to be shown or damaged, in ./runs."""
+    return Path(shutil.copytree(first[1], tmp_path / "runs" / first[1].name)).relative_to(tmp_path)
+
+
+@pytest.fixture
+def arrays(tmp_path):
+    """Small vectors in a file, four classes with a hostile name among them."""
+    x = np.random.default_rng(0).normal(size=(48, 4)).astype(np.float32)
+    np.savez(tmp_path / "my.npz", x=x, y=np.array(["[red]", "b", "c", "d"] * 12))
+    return "stream.data=my.npz"
+
+
+# -- without torch ---------------------------------------------------------------------------------------------------
+
+
+def test_the_version():
+    done = process("--version")
+    assert (done.returncode, done.stdout, done.stderr) == (0, f"prer, version {__version__}\n", "")
+
+
+def test_help_is_quick_because_it_imports_nothing_heavy():
+    code = (
+        "import sys, prer; from prer.cli import main\n"
+        "for words in (['--help'], ['run', '--help'], ['show', '-h'], ['--version']): main(words)\n"
+        "print(sorted({'torch', 'numpy', 'sklearn', 'rich'} & set(sys.modules)))"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, env=environment())
+    assert (done.returncode, done.stderr) == (0, "")
+    assert done.stdout.splitlines()[-1] == "[]"
+    assert "Continual learning without keeping one sample" in done.stdout
+    assert "[EXPERIMENT.toml] [key=value ...]" in done.stdout
+
+
+# -- a run and its folder --------------------------------------------------------------------------------------------
+
+
+def test_a_run_ends_well_with_one_line_for_each_epoch(first):
+    done, folder = first
+    assert (done.returncode, done.stderr) == (0, "")
+    lines = done.stdout.splitlines()
+    assert [line for line in lines if "epoch" in line] == lines[:5]
+    for task, line in enumerate(lines[:5], 1):
+        assert re.fullmatch(rf"task {task}/5  classifier  epoch   1/1  loss +[\d.]+  \d+ s left", line)
+    assert f"Run folder: runs/{folder.name}" in lines
+    assert "\x1b" not in done.stdout
+    assert "It means: over 5 tasks" in done.stdout
+    assert "What to try next:" in done.stdout
+
+
+def test_a_run_folder_holds_what_the_design_promises(first):
+    folder = first[1]
+    assert set(map(str, contents(folder))) == {
+        *("experiment.toml", "environment.json", "events.jsonl", "result.json"),
+        *("model/model.safetensors", "model/model.json"),
+    }
+    result = strict((folder / "result.json").read_text("utf-8"))
+    assert set(result) == KEYS
+    assert [result[key] for key in ("seeds", "learner", "stream", "device", "version")] == [
+        *([0, 1], "naive", "digits", "cpu", __version__)
+    ]
+    assert [[[v is None for v in row] for row in R] for R in result["matrix"]] == [(np.tri(5) == 0).tolist()] * 2
+    for key in KEYS - {"forward_transfer"}:
+        if re.search("accuracy|bwt|forgetting", key):
+            assert set(result[key]) == {"mean", "std", "values"} and len(result[key]["values"]) == 2
+    assert result["forward_transfer"] is None
+    assert [result[key] for key in ("memory_floats", "memory_samples", "transient_floats")] == [[0] * 5] * 3
+    assert set(result["seconds"]) == {"classifier", "evaluation", "total"}
+    assert all(isinstance(value, float) for value in result["seconds"].values())
+    assert re.fullmatch("[0-9a-f]{64}", result["digest"])
+
+
+def test_the_experiment_is_written_whole_and_names_its_folder(first):
+    folder = first[1]
+    experiment = Experiment.read(folder / "experiment.toml")
+    assert experiment == Experiment.parse({}, [*NAIVE, "seeds=2", "device=cpu"])
+    assert folder.name == experiment.folder == f"digits-naive-{experiment.hash}"
+
+
+def test_the_environment_is_written(first):
+    noted = strict((first[1] / "environment.json").read_text("utf-8"))
+    assert noted["prer"] == __version__
+    assert set(noted["packages"]) == {"torch", "numpy", "scikit-learn", "safetensors"}
+    assert all(noted["packages"].values())
+    assert {"commit", "python", "platform", "processor", "cores", "threads", "gpu"} <= set(noted)
+
+
+def test_there_is_one_event_for_each_epoch_and_task(first):
+    of_run, result = events(first[1]), strict((first[1] / "result.json").read_text("utf-8"))
+    assert [(e["event"], e["task"]) for e in of_run] == [(e, t) for t in range(5) for e in ("epoch", "task")]
+    for event in of_run[0::2]:
+        assert (event["phase"], event["epoch"], event["epochs"], len(event["loss"])) == ("classifier", 0, 1, 2)
+    for task, event in enumerate(of_run[1::2]):
+        assert event["accuracy"] == [R[task][: task + 1] for R in result["matrix"]]
+
+
+def test_the_saved_model_is_the_state_that_the_digest_speaks_of(first):
+    folder = first[1]
+    result, tensors = strict((folder / "result.json").read_text("utf-8")), load_file(folder / "model/model.safetensors")
+    sha = hashlib.sha256(np.array(result["matrix"], float).tobytes())
+    for name, tensor in sorted(tensors.items()):
+        sha.update(f"{name} torch.{tensor.dtype} {tensor.shape}".encode() + tensor.tobytes())
+    assert sha.hexdigest() == result["digest"]
+    card = strict((folder / "model/model.json").read_text("utf-8"))
+    assert (card["learner"], card["seeds"], card["shape"]) == ("naive", [0, 1], [1, 8, 8])
+    assert card["tasks"] == [[str(2 * t), str(2 * t + 1)] for t in range(5)]
+
+
+def test_prer_writes_the_same_contract_and_its_health(capsys, tmp_path):
+    out = said(capsys, "run", *TINY_PRER, "--seeds", "1", "--out", "deep/er")
+    (folder,) = (tmp_path / "deep/er").iterdir()
+    assert len(re.findall(r"^task \d/5 ", out, re.M)) == 5 * 3
+    assert Counter(event["event"] for event in events(folder)) == {"epoch": 15, "task": 5, "health": 2 + 4 + 6 + 8 + 10}
+    result = strict((folder / "result.json").read_text("utf-8"))
+    assert set(result) == KEYS
+    assert result["accuracy"]["std"] is None
+    assert set(result["seconds"]) == {"autoencoder", "flow", "head", "evaluation", "total"}
+    assert result["memory_samples"] == [0] * 5
+    assert all(kept > 0 for kept in result["memory_floats"])
+    assert result["transient_floats"][0] == 0 and all(copied > 0 for copied in result["transient_floats"][1:])
+    # Trained so shortly, some classes are hardly recognised, and a person should know.
+    low = [e for e in events(folder) if e["event"] == "health" and np.mean(e["agreement_decoded"]) < 0.8]
+    assert len(low) == out.count("warning: after task") > 0
+
+
+def test_the_same_seeds_give_the_same_digest_and_another_seed_another(capsys, arrays, tmp_path):
+    def digest(out, *more):
+        folder = (
+            tmp_path
+            / said(capsys, "run", arrays, *TINY_PRER, *more, "--out", out, "--device=cpu", "--quiet").splitlines()[-1]
+        )
+        return strict((folder / "result.json").read_text("utf-8"))["digest"]
+
+    assert digest("a", "--seeds", "0,1") == digest("b", "--seeds", "2")
+    assert digest("a", "--seeds", "1,") != digest("a", "--seeds", "1")
+    assert digest("a", "--seeds", "1", "learner.lr=0.5") != digest("a", "--seeds", "1")
+
+
+def test_one_task_and_one_seed_are_a_run_too(capsys, arrays, tmp_path):
+    out = said(capsys, "run", arrays, *NAIVE, "stream.classes_per_task=4", "--seeds", "1")
+    assert "the one task was learned to" in out
+    (folder,) = (tmp_path / "runs").iterdir()
+    result = strict((folder / "result.json").read_text("utf-8"))
+    assert result["bwt"] == {"mean": None, "std": None, "values": [None]}
+
+
+def test_an_experiment_comes_from_a_file_with_the_command_line_above_it(capsys, arrays, tmp_path):
+    (tmp_path / "e.toml").write_text(
+        'name = "Mine"\nseeds = 3\ndevice = "cpu"\n[learner]\nname = "naive"\nepochs = 0\n'
+    )
+    path = said(capsys, "run", "e.toml", arrays, "learner.epochs=1", "--seeds", "7,", "--device", "auto", "--quiet")
+    ran = Experiment.read(tmp_path / path.strip() / "experiment.toml")
+    assert (ran.name, ran.seeds, ran.device, ran.learner.epochs) == ("Mine", (7,), "auto", 1)
+    assert path.startswith("runs/mine-")
+
+
+def test_no_arguments_run_naive_and_prer_with_the_same_seeds(capsys, monkeypatch, finished):
+    asked = []
+
+    def execute(experiment, out, console, quiet):
+        asked.append((experiment.learner.name, experiment.stream.data, experiment.seeds, experiment.device, out))
+        return prer.record.Record(finished)
+
+    monkeypatch.setattr("prer.run.execute", execute)
+    said(capsys, "run", "--seeds", "4,2", "--device", "cpu")
+    assert asked == [(name, "digits", (4, 2), "cpu", Path("runs")) for name in ("naive", "prer")]
+    asked.clear()
+    said(capsys, "run", "learner.name=joint")
+    assert [name for name, *_ in asked] == ["joint"]
+
+
+# -- again and quietly -----------------------------------------------------------------------------------------------
+
+
+def test_a_finished_experiment_is_shown_again_and_nothing_is_touched(capsys, finished):
+    def stamps():
+        return {path: path.stat().st_mtime_ns for path in finished.rglob("*")}
+
+    before, when = contents(finished), stamps()
+    out = said(capsys, *FIRST)
+    assert "epoch" not in out and f"Run folder: {finished}" in out
+    assert (contents(finished), stamps()) == (before, when)
+
+
+def test_a_finished_experiment_needs_its_data_no_more(capsys, arrays, tmp_path):
+    once = said(capsys, "run", arrays, *NAIVE, "--seeds", "1", "--quiet")
+    (tmp_path / "my.npz").unlink()
+    assert said(capsys, "run", arrays, *NAIVE, "--seeds", "1", "--quiet") == once
+
+
+@pytest.mark.parametrize(
+    "out",
+    [
+        "runs",
+        "[red]",
+        "a b" * 40,
+        "x:smile:y",
+    ],
+)
+def test_quiet_prints_the_folder_alone(capsys, arrays, out):
+    printed = said(capsys, "run", arrays, *NAIVE, "--seeds", "1", "--quiet", "--out", out)
+    assert printed.startswith(f"{out}/my-naive-")
+    assert printed.count("\n") == 1
+    assert (Path(printed.strip()) / "result.json").exists()
+
+
+def test_an_unfinished_run_begins_anew(capsys, finished):
+    (finished / "result.json").unlink()
+    before = events(finished)
+    assert said(capsys, *FIRST).count("epoch") == 5
+    assert [(e["event"], e["task"]) for e in events(finished)] == [(e["event"], e["task"]) for e in before]
+    assert (finished / "result.json").exists()
+
+
+# -- show ------------------------------------------------------------------------------------------------------------
+
+
+def test_show_shows_what_the_run_showed(capsys, first, finished):
+    shown = said(capsys, "show", finished)
+    assert "Accuracy in % of naive on digits, mean of 2 seeds" in shown
+    assert shown.splitlines() == [line for line in first[0].stdout.splitlines() if line in shown.splitlines()]
+
+
+def test_naive_on_the_same_stream_and_seeds_is_shown_beside(capsys, arrays):
+    joint = ("run", arrays, "learner.name=joint", "learner.epochs=1")
+    said(capsys, "run", arrays, *NAIVE, "--seeds", "1")
+    said(capsys, "run", arrays, *NAIVE, "--seeds", "2", "stream.resplit=0.5")
+    shown = said(capsys, *joint, "--seeds", "1")
+    assert re.search(r"joint ┃ +naive ┃", shown) and "training naively it" in shown
+    assert "naively" not in said(capsys, *joint, "--seeds", "2")
+    assert "naively" not in said(capsys, *joint, "--seeds", "3")
+
+
+def test_a_run_is_shown_from_inside_its_folder_as_from_outside(capsys, monkeypatch, arrays):
+    said(capsys, "run", arrays, *NAIVE, "--seeds", "1")
+    folder = said(capsys, "run", arrays, "learner.name=joint", "learner.epochs=1", "--seeds", "1", "--quiet").strip()
+    assert "naively" in said(capsys, "show", folder)
+    monkeypatch.chdir(folder)
+    assert "naively" in said(capsys, "show", ".")
+
+
+def test_show_of_several_has_a_line_for_each_and_says_which_is_not_finished(capsys, finished):
+    other = Path(shutil.copytree(finished, finished.parent / "other"))
+    (other / "result.json").unlink()
+    accuracy = strict((finished / "result.json").read_text("utf-8"))["accuracy"]["mean"]
+    lines = [line for line in said(capsys, "show", finished, other).splitlines() if line.startswith("│")]
+    assert len([line for line in lines if "naive" in line and f"{accuracy:.2f}" in line]) == 1
+    assert "not" in next(line for line in lines if "other" in line)
+    assert "not" in said(capsys, "show", other)
+
+
+# -- wrong input -----------------------------------------------------------------------------------------------------
+
+WRONG = {
+    "unknown key": (["run", "learner.wieght=1"], "did you mean 'weight'?"),
+    "wrong type": (["run", "learner.epochs=many"], "a whole number is wanted"),
+    "wrong seeds": (["run", "--seeds", "x,y"], "seeds="),
+    "no seeds": (["run", "--seeds", "0"], "seeds=0"),
+    "empty seeds": (["run", "--seeds", ""], "seeds="),
+    "unknown device": (["run", "--device", "gpu"], "device 'gpu' is not there; this machine has cpu"),
+    "a device without numbers": (["run", *NAIVE, "--device", "meta"], "device 'meta' is not there"),
+    "unknown learner": (["run", "learner.name=ewcc"], "unknown learner 'ewcc'"),
+    "no file": (["run", "nowhere.toml"], "there is no file nowhere.toml"),
+    "two files": (["run", "learner.epochs=1", "b.toml"], "'b.toml' is not of the form key=value"),
+    "missing data": (["run", "stream.data=nowhere.npz"], "neither a known data set (digits) nor a file"),
+    "wrong classes": (["run", "stream.classes_per_task=3"], "task 4 has one class"),
+    "out below a file": (["run", "--out", "file/below"], "cannot write the run's folder file/below/"),
+    "out is a file": (["run", "--out", "file"], "cannot write the run's folder file/"),
+    "out too long": (["run", "--out", "a" * 300], "cannot write the run's folder"),
+    "name that is no UTF-8": (["run", *NAIVE, "name=\udcff"], "name"),
+    "show of nothing": (["show", "nowhere"], "nowhere is not a run's folder"),
+    "show of a file": (["show", "file"], "file is not a run's folder"),
+    "show of a folder": (["show", "."], "is not a run's folder"),
+    "show of several with a wrong one": (["show", "RUN", "nowhere"], "nowhere is not a run's folder"),
+}
+
+
+@pytest.mark.parametrize("case", WRONG)
+def test_wrong_input_is_refused_in_one_line_and_costs_nothing(capsys, finished, tmp_path, case):
+    arguments, words = WRONG[case]
+    (tmp_path / "file").write_text("mine")
+    before = contents(tmp_path)
+    assert words in refused(capsys, *(finished if word == "RUN" else word for word in arguments))
+    after = contents(tmp_path)
+    assert {path: after.get(path) for path in before} == before
+
+
+@pytest.mark.parametrize("case", ["unknown key", "out below a file", "show of nothing"])
+def test_wrong_input_ends_a_process_with_2(tmp_path, case):
+    (tmp_path / "file").write_text("mine")
+    done = process(*WRONG[case][0])
+    assert (done.returncode, done.stdout) == (2, "")
+    assert re.fullmatch(r"prer: [^\n]+\n", done.stderr)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (["run", "--bogus"], "No such option"),
+        (["nonsense"], "No such command 'nonsense'"),
+        (["show"], "Missing argument 'RUN...'"),
+        (["run", "--seeds"], "requires an argument"),
+    ],
+)
+def test_wrong_usage_is_refused_with_the_usage(arguments, words):
+    done = process(*arguments)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr.startswith(("Usage: prer", "Error: ")) and words in done.stderr
+    assert "Traceback" not in done.stderr
+
+
+DAMAGED = {
+    "result cut off": ("result.json", lambda text: text[:100], "cannot be read; delete it and run again"),
+    "result empty": ("result.json", lambda text: "", "cannot be read"),
+    "result no object": ("result.json", lambda text: "5", "cannot be read"),
+    "result a list": ("result.json", lambda text: "[]", "lacks seeds, matrix, accuracy, bwt"),
+    "result without matrix": ("result.json", lambda text: text.replace('"matrix"', '"Matrix"'), "lacks matrix"),
+    "result without seconds": ("result.json", lambda text: text.replace('"seconds"', '"Seconds"'), "lacks seconds"),
+    "result of another shape": (
+        "result.json",
+        lambda text: json.dumps(json.loads(text) | {"accuracy": 5}),
+        "result.json",
+    ),
+    "experiment no TOML": ("experiment.toml", lambda text: text + "=", "experiment.toml is damaged; move"),
+    "experiment no text": ("experiment.toml", lambda text: b"\xff", "experiment.toml is damaged; move"),
+    "experiment of another": ("experiment.toml", lambda text: text.replace("epochs = 1", "epochs = 2"), "another"),
+    "experiment empty": ("experiment.toml", lambda text: "", "belongs to another experiment"),
+}
+
+
+@pytest.mark.parametrize("case", DAMAGED)
+def test_a_damaged_run_is_refused_and_left_as_it_is(capsys, finished, case):
+    name, damage, words = DAMAGED[case]
+    damaged = damage((finished / name).read_text("utf-8"))
+    (finished / name).write_bytes(damaged if isinstance(damaged, bytes) else damaged.encode())
+    before = contents(finished)
+    assert words in refused(capsys, *FIRST)
+    if name == "result.json":
+        assert words in refused(capsys, "show", finished)
+    assert contents(finished) == before
+
+
+def test_a_folder_that_is_no_run_is_refused_and_left_as_it_is(capsys, finished):
+    (finished / "experiment.toml").unlink()
+    before = contents(finished)
+    assert "holds something that is not a run" in refused(capsys, *FIRST)
+    assert contents(finished) == before
+
+
+def test_a_folder_that_may_not_be_written_is_refused(capsys, monkeypatch, finished):
+    (finished / "result.json").unlink()
+    monkeypatch.setattr(
+        "prer.record.os.access", lambda path, mode: mode != os.W_OK
+    )  # who tests as root may write anywhere
+    before = contents(finished)
+    assert f"cannot write the run's folder {finished}: not writable" in refused(capsys, *FIRST)
+    assert contents(finished) == before
+
+
+def test_two_names_of_one_folder_are_two_experiments(capsys, arrays, tmp_path):
+    said(capsys, "run", arrays, *NAIVE, "--seeds", "1", "name=A b")
+    before = contents(tmp_path)
+    assert "belongs to another experiment" in refused(capsys, "run", arrays, *NAIVE, "--seeds", "1", "name=a-b")
+    assert contents(tmp_path) == before
+
+
+@pytest.mark.parametrize("neighbour", ["no experiment", "damaged experiment", "learner no table", "damaged naive"])
+def test_a_damaged_neighbour_does_not_keep_a_result_from_being_shown(capsys, arrays, finished, neighbour):
+    run = ("run", arrays, "learner.name=joint", "learner.epochs=1", "--seeds", "1")
+    alone = said(capsys, *run)
+    beside = Path(said(capsys, "run", arrays, *NAIVE, "--seeds", "1", "--quiet").strip())
+    toml = beside / "experiment.toml"
+    if neighbour == "no experiment":
+        toml.unlink()
+    elif neighbour == "damaged experiment":
+        toml.write_text("learner = ")
+    elif neighbour == "learner no table":
+        tables = tomllib.loads(toml.read_text("utf-8"))
+        stream = ", ".join(f"{key} = {json.dumps(value)}" for key, value in tables["stream"].items())
+        toml.write_text(f"seeds = [0]\nlearner = 'naive'\nstream = {{{stream}}}\n")
+    else:
+        (beside / "result.json").write_text("{")
+    again = said(capsys, *run)
+    assert again.splitlines()[-6:] == alone.splitlines()[-6:]
+
+
+# -- runs that fail --------------------------------------------------------------------------------------------------
+
+
+def test_a_run_that_diverges_ends_with_1_and_says_where(arrays):
+    done = process(
+        "run", arrays, *NAIVE, "learner.optimiser=sgd", "learner.lr=1e30", "learner.epochs=9", "--seeds", "1"
+    )
+    assert done.returncode == 1
+    assert re.fullmatch(
+        r"prer: the loss of seed 0 became (nan|inf) in task \d.*; try a lower learning rate\n", done.stderr
+    )
+    (folder,) = Path("runs").iterdir()
+    assert not (folder / "result.json").exists()
+    assert not (folder / "model").exists()
+
+
+def test_an_interrupted_run_ends_with_130_and_can_be_begun_anew(capsys, arrays):
+    # A shell that started the tests in the background has made all its children deaf to the signal.
+    listen = "import signal; signal.signal(signal.SIGINT, signal.default_int_handler); "
+    command = [*COMMAND[:2], listen + COMMAND[2], "run", arrays, *NAIVE, "--seeds", "1", "learner.epochs=100000"]
+    pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
+    with subprocess.Popen(command, env=environment(), **pipes) as running:
+        try:
+            assert "epoch   1/100000" in running.stdout.readline()
+            running.send_signal(signal.SIGINT)
+            _, err = running.communicate(timeout=30)
+        finally:
+            running.kill()
+    assert running.returncode == 130
+    assert err.strip() == "interrupted"
+    (folder,) = Path("runs").iterdir()
+    assert not (folder / "result.json").exists()
+    assert events(folder)
+    assert "not" in said(capsys, "show", folder)
