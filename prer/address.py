@@ -70,12 +70,13 @@ class Address:
 
 def as_seeds(seeds: int | Iterable[int]) -> tuple[int, ...]:
     """A number of seeds, or the seeds themselves, as a tuple of different ones."""
-    chosen = tuple(range(min(seeds, MOST_SEEDS + 1)) if isinstance(seeds, int) else seeds)
-    if len(chosen) > MOST_SEEDS or not chosen or len(set(chosen)) < len(chosen) or min(chosen) < 0:
+    chosen = tuple(range(min(seeds, MOST_SEEDS + 1)) if isinstance(seeds, int | np.integer) else seeds)
+    whole = all(isinstance(seed, int | np.integer) for seed in chosen)
+    if not whole or len(chosen) > MOST_SEEDS or not chosen or len(set(chosen)) < len(chosen) or min(chosen) < 0:
         raise InputError(
             f"seeds={seeds}: give a number from 1 to {MOST_SEEDS}, or different numbers from 0 up, such as [0, 1, 7]"
         )
-    return chosen
+    return tuple(int(seed) for seed in chosen)
 
 
 def as_device(device: str) -> str:

@@ -39,9 +39,6 @@ class Density(nn.Module, ABC):
     def start(self, z: Tensor, condition: Tensor) -> None:
         """Take what can be computed rather than trained from the embeddings [S, n, D] of all classes so far."""
 
-    def settle(self, z: Tensor, condition: Tensor) -> None:
-        """After training, take what evaluation needs from all the embeddings, where batches only gave estimates."""
-
     @abstractmethod
     def _draw(self, condition: Tensor, address: Address, temperature: float) -> Tensor:
         """Samples [S, n, D], good or bad."""
@@ -101,8 +98,8 @@ class Gaussian(Density):
         member = F.one_hot(condition, C).to(z)  # [S, n, C]
         weight = member / member.sum(1, keepdim=True).clamp_min(1)
         self.means = weight.mT @ z
-        off = z.unsqueeze(1) - self.means.unsqueeze(2)  # [S, C, n, D]
-        covariance = (off * weight.mT.unsqueeze(-1)).mT @ off
+        off = (z - mean.unsqueeze(1) for mean in self.means.unbind(1))
+        covariance = torch.stack([(d * w.unsqueeze(-1)).mT @ d for d, w in zip(off, weight.unbind(2), strict=True)], 1)
         ridge = 1e-4 * covariance.diagonal(dim1=-2, dim2=-1).mean(-1) + 1e-8
         covariance = covariance + ridge[..., None, None] * torch.eye(self.dimension).to(z)
         row, column = torch.tril_indices(self.dimension, self.dimension)

@@ -67,7 +67,7 @@ class Flow(Density):
         self.register_buffer("mean", torch.zeros(dimension))
         self.register_buffer("std", torch.ones(dimension))
         self.table = nn.Parameter(torch.zeros(0, condition_size), requires_grad=not one_hot)
-        self.one_hot, self.norm = one_hot, norm
+        self.one_hot = one_hot
         self.weight_prior = nn.Parameter(torch.zeros(condition_size, 2 * dimension)) if class_prior else None
         self.register_buffer("started", torch.tensor(False))
         self.parts = nn.ModuleList()
@@ -104,20 +104,11 @@ class Flow(Density):
         self.std, self.mean = torch.std_mean(z, dim=1)
         self.std = self.std.clamp_min(1e-3 * self.std.mean(1, keepdim=True) + 1e-6)  # a dead dimension stays invertible
         if not self.started.any():
-            self._take_statistics(z, condition)
+            u = self._standardised(z)
+            for level in self.levels:
+                u, _ = level(u, condition, self.table, first=True)
+                u = u[..., level.leaving :]
             self.started.fill_(True)
-
-    @torch.no_grad()
-    def settle(self, z: Tensor, condition: Tensor) -> None:
-        """Batches' own statistics served in training; evaluation takes those of all the data. Running ones stay."""
-        if self.norm == "batch":
-            self._take_statistics(z, condition)
-
-    def _take_statistics(self, z: Tensor, condition: Tensor) -> None:
-        u = self._standardised(z)
-        for level in self.levels:
-            u, _ = level(u, condition, self.table, first=True)
-            u = u[..., level.leaving :]
 
     def forward(self, z: Tensor, condition: Tensor) -> tuple[Tensor, Tensor]:
         """Normalise: u = T^-1(z) [S, B, D] and the log-determinant of its Jacobian [S, B]."""

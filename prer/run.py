@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import os
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass, fields
@@ -13,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import torch
 from rich.console import Console
 from safetensors.torch import save_file
 
@@ -125,6 +127,9 @@ def digest_of(learner: Learner, matrix: np.ndarray) -> str:
 def execute(experiment: Experiment, out: Path, console: Console, *, quiet: bool = False) -> Record:
     """Run an experiment in its folder; one that is finished already is left as it is."""
     device = as_device(experiment.device)
+    if "OMP_NUM_THREADS" not in os.environ:
+        # Steps are far too short to share: a second thread gains little, and on a busy machine it costs minutes.
+        torch.set_num_threads(1)
     record = Record.open(out, experiment.folder, experiment.to_toml())
     if record.result is not None:
         return record

@@ -119,15 +119,25 @@ TRAINED = {
     "50 paper": (50, PAPER),
     "200": (200, {"n": 1}),
 }
-every_dimension = pytest.mark.parametrize(("dimension", "options"), TRAINED.values(), ids=TRAINED.keys())
+every_state = pytest.mark.parametrize("state", ["initial", "started", "trained"])
 
 
-@pytest.fixture(params=["initial", "started", "trained"])
-def flow(request, dimension, options) -> Flow:
-    if request.param == "trained":
+# The scope groups the tests by case, so that two workers seldom train the same flow.
+@pytest.fixture(scope="module", params=TRAINED)
+def case(request) -> str:
+    return request.param
+
+
+def only(*names):
+    return pytest.mark.parametrize("case", names, indirect=True)
+
+
+def flow_of(case, state="trained") -> Flow:
+    dimension, options = TRAINED[case]
+    if state == "trained":
         return copy.deepcopy(trained(dimension, **options))
     flow = new(dimension, **{name: value for name, value in options.items() if name not in ("batch", "lr")})
-    if request.param == "started":
+    if state == "started":
         flow.start(*draw(dimension, 300, seeds(len(flow.table)) / "start"))
     return flow
 
@@ -135,22 +145,23 @@ def flow(request, dimension, options) -> Flow:
 # -- exactness -------------------------------------------------------------------------------------------------------
 
 
-@every_dimension
+@every_state
 @pytest.mark.parametrize(("dtype", "tolerance"), [(torch.float32, 1e-4), (torch.float64, 1e-10)], ids=["32", "64"])
 @torch.no_grad()
-def test_the_inverse_is_exact(flow, dimension, dtype, tolerance):
-    flow, address = flow.to(dtype), seeds(len(flow.table)) / "test"
-    z, y = draw(dimension, 100, address)
-    z, noise = z.to(dtype), address.normal(100, dimension).to(dtype)
+def test_the_inverse_is_exact(case, state, dtype, tolerance):
+    flow = flow_of(case, state).to(dtype)
+    address = seeds(len(flow.table)) / "test"
+    z, y = draw(flow.dimension, 100, address)
+    z, noise = z.to(dtype), address.normal(100, flow.dimension).to(dtype)
     for x, again in [(z, flow.inverse(flow(z, y)[0], y)), (noise, flow(flow.inverse(noise, y), y)[0])]:
         assert again.dtype == dtype
         assert ((again - x).abs() / x.abs().clamp_min(1)).max() <= tolerance
 
 
-@every_dimension
-def test_the_log_determinant_is_that_of_autograds_jacobian(flow, dimension):
-    flow = flow.double()
-    z, y = draw(dimension, 3, seeds(len(flow.table)) / "test")
+@every_state
+def test_the_log_determinant_is_that_of_autograds_jacobian(case, state):
+    flow = flow_of(case, state).double()
+    z, y = draw(flow.dimension, 3, seeds(len(flow.table)) / "test")
     # Samples do not see each other in evaluation, so the Jacobian of their sum holds each one's own.
     jacobian = torch.autograd.functional.jacobian(lambda z: flow(z, y)[0].sum((0, 1)), z.double(), vectorize=True)
     expected = torch.linalg.slogdet(jacobian.permute(1, 2, 0, 3)).logabsdet
@@ -223,10 +234,10 @@ def test_density_and_samples_are_those_of_zuko(dimension, options):
             assert_close(flow.inverse(noise, y)[seed], density.transform.inv(noise[seed]))
 
 
-@pytest.mark.parametrize("name", ["2", "2 running"])
+@only("2", "2 running")
 @torch.no_grad()
-def test_the_density_integrates_to_one(name):
-    flow, points = trained(2, **TRAINED[name][1]), 400
+def test_the_density_integrates_to_one(case):
+    flow, points = flow_of(case), 400
     (sx, sy), (mx, my) = 7 * flow.std[0], flow.mean[0]
     axis = torch.linspace(-1, 1, points)
     z = torch.cartesian_prod(mx + sx * axis, my + sy * axis).expand(2, -1, -1)
@@ -239,14 +250,13 @@ def test_the_density_integrates_to_one(name):
 # -- likeness --------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("name", ["2", "2 running", "3", "4 running"])
+@only("2", "2 running", "3", "4 running")
 @torch.no_grad()
-def test_samples_of_a_class_are_like_that_class_of_a_known_mixture(name):
-    dimension, options = TRAINED[name]
-    flow, address = trained(dimension, **options), seeds(2)
-    real, y = draw(dimension, 6000, address / "real")
+def test_samples_of_a_class_are_like_that_class_of_a_known_mixture(case):
+    flow, address = flow_of(case), seeds(2)
+    real, y = draw(flow.dimension, 6000, address / "real")
     fake = flow.sample(y, address / "fake")
-    classes = [true_density(dimension, c) for c in range(CLASSES)]
+    classes = [true_density(flow.dimension, c) for c in range(CLASSES)]
     recognised = torch.stack([density.log_prob(fake) for density in classes]).argmax(0) == y
     for c, density in enumerate(classes):
         for seed in range(2):

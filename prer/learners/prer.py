@@ -199,7 +199,6 @@ class PRER(Learner):
                 lr=self.lr_flow,
                 before_update=lambda: _clamp(parameters, self.clamp),
             )
-        self.density_.settle(every_z, every_y)
         self.density_.eval()
 
     def _with_past(self, z: Tensor, y: Tensor, past: Past | None, address: Address) -> tuple[Tensor, Tensor]:
