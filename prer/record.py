@@ -42,7 +42,9 @@ class Record:
                 record._write("experiment.toml", experiment_toml)
             if not os.access(record.path, os.W_OK):
                 raise PermissionError(13, "not writable")
-        except (UnicodeDecodeError, tomllib.TOMLDecodeError, RecursionError):
+        except InputError:
+            raise
+        except (ValueError, RecursionError):
             raise InputError(f"{there} is damaged; move {record.path} away, or give another --out") from None
         except OSError as error:
             raise InputError(
@@ -59,8 +61,8 @@ class Record:
         try:
             result = json.loads(file.read_text("utf-8"))
             missing = [key for key in RESULT_KEYS if key not in result]
-            whole = bool(missing) or all({"mean", "std", "values"} <= set(result[key]) for key in ("accuracy", "bwt"))
-        except (OSError, ValueError, TypeError, RecursionError):
+            whole = bool(missing) or _whole(result)
+        except (OSError, ValueError, TypeError, KeyError, IndexError, RecursionError):
             result, missing, whole = None, [], False
         if missing or not whole:
             what = f"lacks {', '.join(missing)}" if missing else "cannot be read"
@@ -98,6 +100,21 @@ class Record:
         temporary = self.path / f".{name}.{os.getpid()}"
         temporary.write_text(text, "utf-8")
         temporary.replace(self.path / name)
+
+
+def _whole(result: dict[str, Any]) -> bool:
+    """Whether what is shown of a result has the types that it should have."""
+    numbers = [result["seconds"]["total"], result["memory_floats"][-1], result["memory_samples"][-1]]
+    numbers += [result[key][part] or 0 for key in ("accuracy", "bwt") for part in ("mean", "std")]
+    numbers += [v or 0 for R in result["matrix"] for row in R for v in row]
+    tasks = {len(R) for R in result["matrix"]} | {len(row) for R in result["matrix"] for row in R}
+    texts = (result["learner"], result["stream"])
+    return (
+        all(isinstance(n, (int, float)) for n in numbers)
+        and all(isinstance(t, str) for t in texts)
+        and len(tasks) == 1
+        and len(result["matrix"]) == len(result["seeds"])
+    )
 
 
 def finished(out: Path) -> Iterator[Record]:

@@ -37,10 +37,12 @@ class Step:
     ) -> None:
         self.loss, self.before_update = loss, before_update
         self.captured = parameters[0].is_cuda
+        self.lr = lr
+        self.rate = torch.tensor(lr, device=parameters[0].device)  # a tensor, so that a captured step sees it change
         if optimiser == "sgd":
-            self.optimiser: torch.optim.Optimizer = torch.optim.SGD(parameters, lr, fused=True)
+            self.optimiser: torch.optim.Optimizer = torch.optim.SGD(parameters, self.rate, fused=True)
         else:
-            self.optimiser = torch.optim.Adam(parameters, lr, fused=True, capturable=self.captured)
+            self.optimiser = torch.optim.Adam(parameters, self.rate, fused=True, capturable=self.captured)
         self.calls = 0
         self.graph: torch.cuda.CUDAGraph | None = None
 
@@ -56,6 +58,10 @@ class Step:
             static.copy_(new)
         graph.replay()
         return self.result.clone()
+
+    def slow_down(self, factor: float) -> None:
+        """Go on with this share of the learning rate."""
+        self.rate.fill_(factor * self.lr)
 
     def _plain(self, *batch: Tensor) -> Tensor:
         self.optimiser.zero_grad(set_to_none=True)

@@ -12,6 +12,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from prer.data.catalogue import RECOMMENDED
 from prer.errors import InputError
 from prer.experiment import Experiment, StreamSettings, parse_override
 from prer.learners import LEARNERS
@@ -244,16 +245,29 @@ def test_the_last_override_wins_and_leaves_its_neighbours_alone():
 # -- recommended settings --------------------------------------------------------------------------------------------
 
 
+@pytest.fixture
+def tuned(monkeypatch):
+    """Recommendations that no tuning of the real ones can change."""
+    settings = {"stream": {"resplit": 0.3}, "learner": {"epochs": 20, "batch": 31}, "prer": {"epochs": 41, "blocks": 3}}
+    monkeypatch.setitem(RECOMMENDED, "digits", settings)
+
+
+@pytest.mark.usefixtures("tuned")
 def test_recommended_settings_hold_until_somebody_says_otherwise():
-    assert LEARNERS["prer"]().embedding == 50  # the default, which digits replaces
-    assert parsed().learner.embedding == 32
-    assert parsed(learner={"embedding": 40}).learner.embedding == 40
-    assert parsed("learner.embedding=41", learner={"embedding": 40}).learner.embedding == 41
-    assert parsed().stream.resplit == 0.2
+    recommended, naive = parsed(), parsed("learner.name=naive")
+    assert (recommended.stream.resplit, recommended.learner.batch) == (0.3, 31)
+    assert (recommended.learner.epochs, recommended.learner.blocks) == (41, 3)
+    assert (naive.learner.epochs, naive.learner.batch) == (20, 31)  # what is PRER's alone is not naive's
+    assert parsed(learner={"blocks": 5}).learner.blocks == 5
+    assert parsed("learner.blocks=6", learner={"blocks": 5}).learner.blocks == 6
+    assert parsed(learner={"blocks": 5}).learner.epochs == 41
     assert parsed("stream.resplit=0").stream.resplit == 0
-    assert parsed("learner.name=naive").learner.batch == 32
-    assert parsed("learner.name=naive").learner.epochs == 20  # not PRER's 40
-    assert parsed().learner.epochs == 40
+
+
+@pytest.mark.parametrize("name", LEARNERS)
+@pytest.mark.parametrize("data", RECOMMENDED)
+def test_what_is_recommended_is_allowed(data, name):
+    assert parsed(f"stream.data={data}", f"learner.name={name}").learner.name == name
 
 
 def test_other_data_has_the_defaults():
@@ -335,7 +349,8 @@ def test_a_number_of_seeds_and_their_list_are_the_same():
 
 def test_the_hash_ignores_the_name_and_how_the_experiment_was_told():
     assert parsed("name=a").hash == parsed("name=b").hash
-    told = parsed(stream={"data": "digits", "resplit": 0.2}, learner={"lr": 3e-3, "name": "prer"}, device="auto")
+    lr = parsed().learner.lr
+    told = parsed(stream={"kind": "split", "data": "digits"}, learner={"lr": lr, "name": "prer"}, device="auto")
     assert told.hash == parsed().hash
     assert re.fullmatch(r"[0-9a-f]{8}", parsed().hash)
 

@@ -344,6 +344,7 @@ SWITCHES = [
     {"reencode": False},
     {"jitter": 0.0},
     {"clamp": 1e-6},
+    {"decay_flow": False},
     {"levels": 1},
     {"optimiser": "sgd"},
     {"dropout": 0.0},

@@ -14,8 +14,8 @@ from torch import Tensor
 from prer.errors import InputError
 from prer.networks import SMALLEST_IMAGE
 
-MISSING = InputError("some labels are missing; drop those samples or name their class")
-NOT_LABELS = InputError("labels must be whole numbers, 0 or more, or strings, all of one kind")
+MISSING = "some labels are missing; drop those samples or name their class"
+NOT_LABELS = "labels must be whole numbers, 0 or more, or strings, all of one kind"
 
 
 def as_samples(x: np.ndarray | Tensor | Sequence) -> Tensor:
@@ -61,7 +61,9 @@ def as_labels(y: np.ndarray | Tensor | Sequence) -> np.ndarray:
     """Labels as one array of integers from 0 up, or of strings."""
     # A list goes through objects: of strings and a NaN, say, NumPy would make the string "nan".
     labels = _as_array(y) if isinstance(y, (np.ndarray, Tensor)) or hasattr(y, "dtype") else np.array(y, dtype=object)
-    if labels.ndim != 1 or (labels.dtype.kind == "O" and any(isinstance(v, (list, tuple)) for v in labels)):
+    if labels.ndim != 1 or (
+        labels.dtype.kind == "O" and any(getattr(v, "ndim", 0) or isinstance(v, (list, tuple)) for v in labels)
+    ):
         raise InputError(f"labels must be one value for each sample, these have shape {labels.shape}")
     if labels.dtype.kind in "OUST":
         labels = _of_objects(labels.tolist())
@@ -69,11 +71,11 @@ def as_labels(y: np.ndarray | Tensor | Sequence) -> np.ndarray:
         return labels
     if labels.dtype.kind == "f":
         if np.isnan(labels).any():
-            raise MISSING
+            raise InputError(MISSING)
         if (labels != np.floor(labels)).any() or np.isinf(labels).any():
             raise InputError("labels must be whole numbers or strings; these have fractions")
-    if labels.dtype.kind not in "biuf" or (labels.size and labels.max() > 2**53):
-        raise NOT_LABELS
+    if labels.dtype.kind not in "biuf" or (labels.size and int(labels.max()) >= 2**63):
+        raise InputError(NOT_LABELS)
     if labels.size and labels.min() < 0:
         raise InputError(f"labels must be 0 or more, the least is {labels.min():g}; is -1 meant as missing?")
     return labels.astype(np.int64)
@@ -81,14 +83,15 @@ def as_labels(y: np.ndarray | Tensor | Sequence) -> np.ndarray:
 
 def _of_objects(values: list[Any]) -> np.ndarray:
     """Numbers as numbers, and everything that is text as strings."""
+    values = [v.item() if isinstance(v, (np.ndarray, Tensor)) else v for v in values]
     if any(v is None or v in ("", b"") or type(v).__name__ == "NAType" or v != v for v in values):
-        raise MISSING
+        raise InputError(MISSING)
     if all(isinstance(v, (str, bytes)) for v in values):
         texts = [v.decode(errors="backslashreplace") if isinstance(v, bytes) else v for v in values]
         return np.array(texts, dtype=str)
     if all(isinstance(v, (bool, int, float, np.bool_, np.number)) for v in values):
         return np.array(values)
-    raise NOT_LABELS
+    raise InputError(NOT_LABELS)
 
 
 def as_pair(x: np.ndarray | Tensor, y: np.ndarray | Tensor | Sequence) -> tuple[Tensor, np.ndarray]:

@@ -164,6 +164,7 @@ class Learner(ABC):
         lr: float,
         optimiser: Optimiser = "adam",
         before_update: Callable[[], None] | None = None,
+        decay: bool = False,
     ) -> None:
         """The loop of a phase, with a fresh optimiser.
 
@@ -176,11 +177,13 @@ class Learner(ABC):
             lr: learning rate.
             optimiser: "adam" or "sgd".
             before_update: in place of `before_step`.
+            decay: let the learning rate fall linearly over the epochs.
         """
         task = len(self.tasks_) - 1
         step = Step(loss, parameters, optimiser=optimiser, lr=lr, before_update=before_update or self.before_step)
         for epoch in range(epochs):
             begin = time.perf_counter()
+            step.slow_down(1 - epoch / epochs if decay else 1.0)
             inputs = feed(self.address_ / task / phase / epoch)
             total = torch.zeros(len(self.address_.seeds), device=self.address_.device)
             for batch in zip(*(t.unbind(1) for t in inputs), strict=True):

@@ -40,7 +40,9 @@ class PRER(Learner):
     epochs_autoencoder: int = setting(10, "epochs of phase 1", low=0)
     epochs_flow: int = setting(10, "epochs of phase 2", low=0)
     lr_autoencoder: float = setting(1e-3, "learning rate of phase 1 (Adam)", low=0)
+    decay_autoencoder: bool = setting(False, "let that rate fall linearly to 0 over the epochs")
     lr_flow: float = setting(1e-3, "learning rate of phase 2 (Adam); the paper has 1e-4", low=0)
+    decay_flow: bool = setting(True, "let that rate fall, too; the samples become far better")
 
     weight: float = setting(1.0, "weight of the embedding regulariser R (Eq. 3)", low=0)
     distance: Literal["l2", "cosine"] = setting("l2", "d in R: l2 (squared, summed) or cosine")
@@ -137,7 +139,8 @@ class PRER(Learner):
             return total
 
         parameters = [p for network in networks for p in network.parameters()]
-        self.train("autoencoder", parameters, loss, feed, epochs=self.epochs_autoencoder, lr=self.lr_autoencoder)
+        rates = {"epochs": self.epochs_autoencoder, "lr": self.lr_autoencoder, "decay": self.decay_autoencoder}
+        self.train("autoencoder", parameters, loss, feed, **rates)
 
     def _reconstruction(self, x: Tensor) -> tuple[Tensor, Tensor]:
         """The loss of a sparse autoencoder [S] (Eq. 2), and the embeddings [S, B, D]."""
@@ -190,15 +193,8 @@ class PRER(Learner):
         parameters = [p for p in self.density_.parameters() if p.requires_grad]
         if parameters:
             self.density_.train()
-            self.train(
-                "flow",
-                parameters,
-                loss,
-                feed,
-                epochs=self.epochs_flow,
-                lr=self.lr_flow,
-                before_update=lambda: _clamp(parameters, self.clamp),
-            )
+            rates = {"epochs": self.epochs_flow, "lr": self.lr_flow, "decay": self.decay_flow}
+            self.train("flow", parameters, loss, feed, **rates, before_update=lambda: _clamp(parameters, self.clamp))
         self.density_.eval()
 
     def _with_past(self, z: Tensor, y: Tensor, past: Past | None, address: Address) -> tuple[Tensor, Tensor]:
