@@ -1,6 +1,6 @@
 """Is a sampled embedding as good as a real one? Train on samples, test on real embeddings (TSTR).
 
-    python benchmarks/tstr.py MNIST.npz [--device auto] [--seeds 5] [--epochs 40] [--json FILE]
+    python benchmarks/tstr.py MNIST.npz [--device auto] [--seeds 5] [--epochs 60] [--json FILE]
 
 The autoencoder and the flow see the 60,000 training images as one task of ten classes. A classifier is then trained
 on embeddings, once on the real ones and once on as many that were sampled, and tested on the real embeddings of the
@@ -47,8 +47,8 @@ def main() -> None:
     parser.add_argument("--device", default="auto")
     parser.add_argument("--seeds", type=int, default=5)
     parser.add_argument("--batch", type=int, default=256, help="of the flow's training")
-    parser.add_argument("--lr", type=float, default=4e-3)
-    parser.add_argument("--epochs", type=int, default=40)
+    parser.add_argument("--lr", type=float, default=6e-3)
+    parser.add_argument("--epochs", type=int, default=60)
     parser.add_argument("--json")
     options = parser.parse_args()
     device = as_device(options.device)

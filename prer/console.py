@@ -143,7 +143,7 @@ def whole(console: Console, table: Table) -> None:
 def matrix_table(result: dict[str, Any]) -> Table:
     """Accuracy on each task (columns) after each task (rows), mean over seeds."""
     matrix = np.array(result["matrix"], float)
-    title = f"Accuracy in % of {result['learner']} on {result['stream']}, mean of {len(result['seeds'])} seeds"
+    title = f"Accuracy in % of {result['learner']} on {result['stream']}, {_seeds(len(result['seeds']))}"
     table = Table(title=Text(title), title_justify="left")
     table.add_column("after \\ on")
     for task in range(matrix.shape[1]):
@@ -151,6 +151,10 @@ def matrix_table(result: dict[str, Any]) -> Table:
     for i in range(matrix.shape[1]):
         table.add_row(f"task {i + 1}", *(f"{matrix[:, i, j].mean():.2f}" for j in range(i + 1)))
     return table
+
+
+def _seeds(count: int) -> str:
+    return "one seed" if count == 1 else f"mean of {count} seeds"
 
 
 def metrics_table(result: dict[str, Any], naive: dict[str, Any] | None = None) -> Table:

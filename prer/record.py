@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import os
 import platform
 import subprocess
@@ -26,31 +27,36 @@ class Record:
 
     path: Path
 
-    @classmethod
-    def open(cls, out: Path, folder: str, experiment_toml: str) -> Record:
-        """The folder of an experiment, made if it is not there, and refused if it is another's."""
-        record = cls(out / folder)
-        there = record.path / "experiment.toml"
+    def claim(self, experiment_toml: str) -> None:
+        """Refuse a folder that belongs to another experiment, or to something else."""
+        there = self.path / "experiment.toml"
         try:
             if there.exists():
                 if tomllib.loads(there.read_text("utf-8")) != tomllib.loads(experiment_toml):
-                    raise InputError(f"{record.path} belongs to another experiment; give another --out or name")
-            else:
-                if record.path.exists() and any(record.path.iterdir()):
-                    raise InputError(f"{record.path} holds something that is not a run; give another --out or name")
-                record.path.mkdir(parents=True, exist_ok=True)
-                record._write("experiment.toml", experiment_toml)
-            if not os.access(record.path, os.W_OK):
-                raise PermissionError(13, "not writable")
+                    raise InputError(f"{self.path} belongs to another experiment; give another --out or name")
+            elif self.path.exists() and any(self.path.iterdir()):
+                raise InputError(f"{self.path} holds something that is not a run; give another --out or name")
         except InputError:
             raise
         except (ValueError, RecursionError):
-            raise InputError(f"{there} is damaged; move {record.path} away, or give another --out") from None
+            raise InputError(f"{there} is damaged; move {self.path} away, or give another --out") from None
         except OSError as error:
-            raise InputError(
-                f"cannot write the run's folder {record.path}: {error.strerror}; give another --out"
-            ) from None
-        return record
+            raise self._unwritable(error) from None
+
+    def begin(self, experiment_toml: str, data: str) -> None:
+        """Make the folder, start the events anew, and note where the run takes place and on what data."""
+        try:
+            self.path.mkdir(parents=True, exist_ok=True)
+            if not os.access(self.path, os.W_OK):
+                raise PermissionError(13, "not writable")
+            self._write("experiment.toml", experiment_toml)
+            self._write("environment.json", json.dumps(environment() | {"data_sha256": data}, indent=1) + "\n")
+            self._write("events.jsonl", "")
+        except OSError as error:
+            raise self._unwritable(error) from None
+
+    def _unwritable(self, error: OSError) -> InputError:
+        return InputError(f"cannot write the run's folder {self.path}: {error.strerror}; give another --out")
 
     @property
     def result(self) -> dict[str, Any] | None:
@@ -77,15 +83,10 @@ class Record:
         except (OSError, ValueError, RecursionError) as error:
             raise InputError(f"{self.path} is not a run's folder: {error}") from None
 
-    def begin(self) -> None:
-        """Start the events anew and note where the run takes place."""
-        self._write("events.jsonl", "")
-        self._write("environment.json", json.dumps(environment(), indent=1) + "\n")
-
     def event(self, event: dict[str, Any]) -> None:
         """Append one event."""
         with (self.path / "events.jsonl").open("a", encoding="utf-8") as file:
-            file.write(json.dumps(event) + "\n")
+            file.write(json.dumps(_finite(event), allow_nan=False) + "\n")
 
     def events(self) -> Iterator[dict[str, Any]]:
         """The events so far."""
@@ -135,6 +136,15 @@ def counterpart(record: Record, learner: str) -> Record | None:
         if same and result and result["learner"] == learner and other.path != path:
             return other
     return None
+
+
+def _finite(value: Any) -> Any:
+    """The same with None for NaN and infinities, which JSON does not have."""
+    if isinstance(value, dict):
+        return {key: _finite(v) for key, v in value.items()}
+    if isinstance(value, list):
+        return [_finite(v) for v in value]
+    return None if isinstance(value, float) and not math.isfinite(value) else value
 
 
 def environment() -> dict[str, Any]:

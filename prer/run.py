@@ -130,11 +130,12 @@ def execute(experiment: Experiment, out: Path, console: Console, *, quiet: bool 
     if "OMP_NUM_THREADS" not in os.environ:
         # Steps are far too short to share: a second thread gains little, and on a busy machine it costs minutes.
         torch.set_num_threads(1)
-    record = Record.open(out, experiment.folder, experiment.to_toml())
+    record = Record(out / experiment.folder)
+    record.claim(experiment.to_toml())
     if record.result is not None:
         return record
     stream = experiment.stream.build()
-    record.begin()
+    record.begin(experiment.to_toml(), stream.sha256)
     learner = experiment.learner
     with Display(console, experiment.name, len(stream), learner.phases(), quiet) as display:
 

@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
@@ -142,6 +143,15 @@ class Stream:
     def shape(self) -> tuple[int, ...]:
         """The shape of one sample: (C, H, W) or (features,)."""
         return tuple(self.tasks[0].x.shape[1:])
+
+    @property
+    def sha256(self) -> str:
+        """A checksum of the data, so that a result can be traced to it."""
+        sha = hashlib.sha256()
+        for tensor in (self.tasks[0].x, self.tasks[0].y):
+            sha.update(f"{tensor.dtype} {tuple(tensor.shape)}".encode())
+            sha.update(tensor.cpu().numpy().tobytes())
+        return sha.hexdigest()
 
     def to(self, device: str) -> Stream:
         """The same stream with its one copy of the data on a device."""

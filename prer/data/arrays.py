@@ -46,6 +46,8 @@ def _as_images(array: np.ndarray) -> np.ndarray:
     if min(array.shape[2:]) < SMALLEST_IMAGE:
         size = f"{array.shape[2]}x{array.shape[3]}"
         raise InputError(f"images of {size} pixels are too small; 8x8 is the least, or give vectors (N, features)")
+    if array.dtype.kind == "b":
+        return array.astype(np.float32)
     low, high = array.min(), array.max()
     if array.dtype.kind == "f":
         if low < 0 or high > 1:

@@ -43,7 +43,9 @@ def _npz(path: Path) -> Arrays:
     x, y = arrays.get("x_train", arrays.get("x")), arrays.get("y_train", arrays.get("y"))
     if x is None or y is None:
         raise InputError(f"{path}: no arrays x, y or x_train, y_train in it; name them so")
-    if "x_test" in arrays and "y_test" in arrays:
+    if ("x_test" in arrays) != ("y_test" in arrays):
+        raise InputError(f"{path}: a test part needs both x_test and y_test")
+    if "x_test" in arrays:
         return Arrays(x, y, (arrays["x_test"], arrays["y_test"]))
     return Arrays(x, y)
 

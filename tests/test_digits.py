@@ -1,0 +1,40 @@
+"""The built-in experiment as a user runs it, held to what it promises."""
+
+import json
+
+import numpy as np
+import pytest
+
+from prer.cli import main
+from prer.evaluation import accuracy, bwt
+
+
+@pytest.fixture(scope="module")
+def results(tmp_path_factory):
+    out = tmp_path_factory.mktemp("runs")
+    main(["run", "--quiet", "--device", "cpu", "--out", str(out)])
+    found = [json.loads(file.read_text("utf-8")) for file in out.glob("*/result.json")]
+    return {result["learner"]: result for result in found}
+
+
+def test_prer_remembers_and_naive_forgets(results):
+    prer, naive = results["prer"], results["naive"]
+    assert prer["seeds"] == naive["seeds"] == [0, 1, 2, 3, 4]
+    assert prer["accuracy"]["mean"] >= 96.5
+    assert prer["bwt"]["mean"] >= -1.5
+    assert naive["bwt"]["mean"] <= prer["bwt"]["mean"] - 10
+    # A reference that had not learned its tasks would be none.
+    assert np.array(naive["matrix"], float).diagonal(0, 1, 2).mean(0).min() >= 95
+
+
+def test_not_one_sample_is_kept(results):
+    assert results["prer"]["memory_samples"] == [0] * 5
+    growth = np.diff(results["prer"]["memory_floats"])
+    assert growth.tolist() == [2 * (16 + 1)] * 4  # a vector and a count for each of two classes
+
+
+def test_the_metrics_are_those_of_the_matrix(results):
+    for result in results.values():
+        matrix = np.array(result["matrix"], float)
+        np.testing.assert_allclose(result["accuracy"]["values"], [accuracy(R) for R in matrix])
+        np.testing.assert_allclose(result["bwt"]["values"], [bwt(R) for R in matrix])
