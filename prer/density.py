@@ -93,17 +93,20 @@ class Gaussian(Density):
 
     @torch.no_grad()
     def start(self, z: Tensor, condition: Tensor) -> None:
-        """Fit mean and covariance of every class to the embeddings given."""
-        C = self.counts.shape[1]
-        member = F.one_hot(condition, C).to(z)  # [S, n, C]
+        """Fit mean and covariance of every class; an old one with too few embeddings here keeps what it has."""
+        member = F.one_hot(condition, self.counts.shape[1]).to(z)  # [S, n, C]
         weight = member / member.sum(1, keepdim=True).clamp_min(1)
-        self.means = weight.mT @ z
-        off = (z - mean.unsqueeze(1) for mean in self.means.unbind(1))
+        means = weight.mT @ z
+        off = (z - mean.unsqueeze(1) for mean in means.unbind(1))
         covariance = torch.stack([(d * w.unsqueeze(-1)).mT @ d for d, w in zip(off, weight.unbind(2), strict=True)], 1)
         ridge = 1e-4 * covariance.diagonal(dim1=-2, dim2=-1).mean(-1) + 1e-8
         covariance = covariance + ridge[..., None, None] * torch.eye(self.dimension).to(z)
         row, column = torch.tril_indices(self.dimension, self.dimension)
-        self.factors = torch.linalg.cholesky(covariance)[..., row, column]
+        factors = torch.linalg.cholesky(covariance)[..., row, column]
+        old = self.means.shape[1]
+        keep = (member.sum(1)[:, :old] <= self.dimension).unsqueeze(-1)
+        self.means = torch.cat([torch.where(keep, self.means, means[:, :old]), means[:, old:]], dim=1)
+        self.factors = torch.cat([torch.where(keep, self.factors, factors[:, :old]), factors[:, old:]], dim=1)
 
     def log_prob(self, z: Tensor, condition: Tensor) -> Tensor:
         """The normal density of the sample's class."""

@@ -702,3 +702,18 @@ def test_gaussian_of_hardly_any_sample_is_finite(samples):
     density.start(z, y)
     assert density.log_prob(z, y).isfinite().all()
     assert density.sample(torch.ones(2, 5).long(), seeds(2)).isfinite().all()
+
+
+def test_a_gaussian_without_enough_new_embeddings_keeps_what_it_has():
+    address = Address((0, 1))
+    density = stack(lambda: Gaussian(3), address)
+    density.add(torch.tensor([50, 50]), address)
+    z, condition = address.normal(100, 3), (torch.arange(100) % 2).expand(2, -1)
+    density.start(z, condition)
+    means, factors = density.means, density.factors
+    density.add(torch.tensor([50]), address)
+    few = torch.cat([torch.zeros(2, 2), torch.ones(2, 40), torch.full((2, 50), 2.0)], dim=1).long()
+    density.start(5 + (address / "more").normal(92, 3), few)
+    assert torch.equal(density.means[:, 0], means[:, 0])
+    assert torch.equal(density.factors[:, 0], factors[:, 0])
+    assert (density.means[:, 1:] > 4).all()

@@ -115,6 +115,7 @@ class PRER(Learner):
         if self.labels == "auxiliary":
             address = self.address_ / "auxiliary" / len(self.tasks_)
             classifier = stack(lambda: Linear(self.embedding, task.classes.stop), address)
+            self.transient_floats_ += floats(classifier)
         if self.labels != "none":
             networks.append(classifier)
 
@@ -198,11 +199,11 @@ class PRER(Learner):
         self.density_.eval()
 
     def _with_past(self, z: Tensor, y: Tensor, past: Past | None, address: Address) -> tuple[Tensor, Tensor]:
-        """All new embeddings, and as many of each old class."""
-        if past is None:
+        """All new embeddings, and as many of each old class, up to the share of a batch that is theirs."""
+        old, new = self.tasks_[-1].start, len(self.tasks_[-1])
+        count = int(z.shape[1] * min(old / new, self.share / (1 - self.share)))  # a long stream does not slow down
+        if past is None or not count:
             return z, y
-        old = past.density.counts.shape[1]
-        count = z.shape[1] * old // len(self.tasks_[-1])
         y_hat = past.density.labels(count, address / "labels")
         z_hat = past.density.sample(y_hat, address / "start", self.temperature)
         if self.reencode:
