@@ -38,3 +38,21 @@ def test_the_metrics_are_those_of_the_matrix(results):
         matrix = np.array(result["matrix"], float)
         np.testing.assert_allclose(result["accuracy"]["values"], [accuracy(R) for R in matrix])
         np.testing.assert_allclose(result["bwt"]["values"], [bwt(R) for R in matrix])
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("settings", [["learner.density=gaussian"], ["--seeds", "10,11,12,13,14"]], ids=" ".join)
+def test_other_seeds_and_the_other_density_remember_too(tmp_path, settings):
+    main(["run", "learner.name=prer", *settings, "--quiet", "--device", "cpu", "--out", str(tmp_path)])
+    (file,) = tmp_path.glob("*/result.json")
+    result = json.loads(file.read_text("utf-8"))
+    assert result["accuracy"]["mean"] >= 95
+    assert result["bwt"]["mean"] >= -4  # naive loses 23 to 35
+
+
+@pytest.mark.slow
+def test_joint_is_the_upper_reference(tmp_path, results):
+    main(["run", "learner.name=joint", "--quiet", "--device", "cpu", "--out", str(tmp_path)])
+    (file,) = tmp_path.glob("*/result.json")
+    final = json.loads(file.read_text("utf-8"))["final_accuracy"]["mean"]
+    assert final > results["prer"]["final_accuracy"]["mean"] > results["naive"]["final_accuracy"]["mean"]
