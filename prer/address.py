@@ -43,7 +43,7 @@ class Address:
         return replace(self, place=(*self.place, str(part)))
 
     def streams(self) -> Iterator[int]:
-        """For each seed the number that starts its generator here: stable, 63 bits."""
+        """For each seed the number that starts its generator here: 63 bits (torch's own on a CPU uses 32 of them)."""
         for seed in self.seeds:
             text = "\x1f".join((str(seed), *self.place))
             yield int.from_bytes(hashlib.sha256(text.encode()).digest()[:8], "big") >> 1
@@ -84,7 +84,7 @@ def as_device(device: str) -> str:
     if device == "auto":
         return "cuda" if torch.cuda.is_available() else "cpu"
     try:
-        if torch.device(device).type not in ("cpu", "cuda"):
+        if device not in ("cpu", "cuda"):  # to choose among several GPUs there is CUDA_VISIBLE_DEVICES
             raise RuntimeError
         torch.empty(0, device=device)
     except (RuntimeError, AssertionError):

@@ -42,15 +42,16 @@ def run(settings: tuple[str, ...], seeds: str | None, device: str | None, out: P
     from prer.record import counterpart
     from prer.run import execute
 
-    console = Console(emoji=False, highlight=False)
+    console = Console(emoji=False, highlight=False, stderr=quiet)
     experiment = _experiment(settings, seeds, device)
+    naive = None
     if not settings:  # the built-in job shows what PRER is compared with
-        execute(_experiment(("learner.name=naive",), seeds, device), out, console, quiet=quiet)
+        naive = execute(_experiment(("learner.name=naive",), seeds, device), out, console, quiet=quiet)
     record = execute(experiment, out, console, quiet=quiet)
     if quiet:
-        console.print(str(record.path), soft_wrap=True, markup=False)
+        click.echo(str(record.path))
         return
-    naive = counterpart(record, "naive")
+    naive = naive or counterpart(record, "naive")
     show_result(console, record, naive)
     console.print(NEXT_STEPS, soft_wrap=True, markup=False)
 

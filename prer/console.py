@@ -91,7 +91,7 @@ class Display:
         return sum(epochs * self.pace.get(name, usual) for name, epochs in ahead.items())
 
     def _health(self, event: dict[str, Any]) -> None:
-        agreement = float(np.mean(event["agreement_decoded"]))
+        agreement = min(event["agreement_decoded"])  # of the worst seed, which a mean would hide
         if agreement < LOW_AGREEMENT:
             say(
                 self.console,

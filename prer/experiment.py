@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any, Literal, get_args, get_origin, get_type_hints
 
 from prer.address import as_seeds
-from prer.data import load, recommended
+from prer.data import RECOMMENDED, load, recommended
 from prer.errors import InputError
 from prer.learners import LEARNERS, Learner
 from prer.learners.base import setting
@@ -31,6 +31,10 @@ class StreamSettings:
     resplit: float = setting(
         0.0, "test share of a balanced split per seed; 0: the given test part, or 0.2", low=0, high=0.95
     )
+
+    def is_there(self) -> bool:
+        """Whether the data can be read now."""
+        return self.data in RECOMMENDED or Path(self.data).expanduser().exists()
 
     def build(self) -> Stream:
         """Read the data and make its tasks."""

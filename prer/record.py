@@ -43,6 +43,15 @@ class Record:
         except OSError as error:
             raise self._unwritable(error) from None
 
+    def check_data(self, sha256: str) -> None:
+        """Refuse to show a finished run's result as that of other data."""
+        try:
+            recorded = json.loads((self.path / "environment.json").read_text("utf-8"))["data_sha256"]
+        except (OSError, ValueError, KeyError, TypeError, RecursionError):
+            return
+        if recorded != sha256:
+            raise InputError(f"the data has changed since the run in {self.path}; give another --out or name")
+
     def begin(self, experiment_toml: str, data: str) -> None:
         """Make the folder, start the events anew, and note where the run takes place and on what data."""
         try:
@@ -125,7 +134,11 @@ def finished(out: Path) -> Iterator[Record]:
 
 
 def counterpart(record: Record, learner: str) -> Record | None:
-    """A finished run beside this one in which another learner met the same stream with the same seeds."""
+    """The one finished run beside this one in which another learner met the same stream with the same seeds.
+
+    None where there are several: which of them to compare with is not for us to guess.
+    """
+    found = []
     own, path = record.experiment, record.path.resolve()
     for other in finished(path.parent):
         try:
@@ -134,8 +147,8 @@ def counterpart(record: Record, learner: str) -> Record | None:
             continue
         same = all(theirs.get(key) == own.get(key) for key in ("stream", "seeds"))
         if same and result and result["learner"] == learner and other.path != path:
-            return other
-    return None
+            found.append(other)
+    return found[0] if len(found) == 1 else None
 
 
 def _finite(value: Any) -> Any:

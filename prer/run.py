@@ -132,9 +132,12 @@ def execute(experiment: Experiment, out: Path, console: Console, *, quiet: bool 
         torch.set_num_threads(1)
     record = Record(out / experiment.folder)
     record.claim(experiment.to_toml())
-    if record.result is not None:
+    if record.result is not None and not experiment.stream.is_there():
         return record
     stream = experiment.stream.build()
+    if record.result is not None:
+        record.check_data(stream.sha256)
+        return record
     record.begin(experiment.to_toml(), stream.sha256)
     learner = experiment.learner
     with Display(console, experiment.name, len(stream), learner.phases(), quiet) as display:
@@ -155,6 +158,6 @@ def save_model(path: Path, learner: Learner, stream: Stream) -> None:
     tensors = {name: tensor.detach().cpu().contiguous() for name, tensor in learner.state().items()}
     save_file(tensors, path / "model.safetensors")
     settings = {f.name: getattr(learner, f.name) for f in fields(learner)}
-    tasks = [[str(label) for label in task.labels] for task in stream]
+    tasks = [task.labels for task in stream]
     card = {"learner": learner.name, "settings": settings, "seeds": learner.address_.seeds, "shape": stream.shape}
     (path / "model.json").write_text(json.dumps(card | {"tasks": tasks, "version": __version__}, indent=1) + "\n")

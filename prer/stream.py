@@ -108,6 +108,8 @@ class Stream:
             more, more_labels = as_pair(*test)
             if more.shape[1:] != samples.shape[1:] or more.dtype != samples.dtype:
                 raise InputError("the test part has other shapes or types than the training part; make them alike")
+            if labels.dtype.kind != more_labels.dtype.kind:
+                raise InputError("the labels of one part are numbers and of the other strings; make them alike")
             held = np.arange(len(samples) + len(more)) >= len(samples)
             samples, labels = torch.cat([samples, more]), np.concatenate([labels, more_labels])
         held, share = (held, 0.2) if resplit is None else (None, resplit)

@@ -1,6 +1,6 @@
 """Where data comes from: a name of the catalogue, or a file."""
 
-from prer.data.catalogue import recommended
+from prer.data.catalogue import RECOMMENDED, recommended
 from prer.data.files import Arrays, load
 
-__all__ = ["Arrays", "load", "recommended"]
+__all__ = ["RECOMMENDED", "Arrays", "load", "recommended"]

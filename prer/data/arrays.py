@@ -56,6 +56,8 @@ def _as_images(array: np.ndarray) -> np.ndarray:
         return array
     if low < 0 or high > 255:
         raise InputError(f"images as integers must lie in 0..255, these lie in {low}..{high}")
+    if 0 < high < 64:  # read as bytes they would be almost black
+        raise InputError(f"images as integers are read as 0..255, these reach {high}; divide by {high} to give floats")
     return array.astype(np.uint8, copy=False)
 
 

@@ -194,6 +194,8 @@ class Learner(ABC):
             self._check(losses, phase, epoch)
             event = {"event": "epoch", "task": task, "phase": phase, "epoch": epoch, "epochs": epochs}
             self.observe_(event | {"loss": losses, "seconds": seconds})
+        for parameter in parameters:
+            parameter.grad = None  # made of the last batch, which is not to be kept
 
     def batches(self, rows: Tensor, address: Address) -> Tensor:
         """The rows [S, n] in an order of this epoch, cut into floor(n / B) batches [S, steps, B]."""

@@ -47,7 +47,9 @@ class PRER(Learner):
     weight: float = setting(1.0, "weight of the embedding regulariser R (Eq. 3)", low=0)
     distance: Literal["l2", "cosine"] = setting("l2", "d in R: l2 (squared, summed) or cosine")
     share: float = setting(0.8, "pseudo-samples in a batch at most; 0 turns replay off", low=0, high=0.95)
-    temperature: float = setting(1.0, "of the samples: below 1 they stay nearer to the modes", low=0)
+    temperature: float = setting(
+        1.0, "of the samples, of which the next density learns: below 1 the memory narrows", low=0
+    )
     sparsity: float = setting(0.02, "weight of the sparsity penalty", low=0)
     sparsity_on: Literal["z", "layers"] = setting("z", "L1 of z, or mean absolute output of every layer")
     labels: Literal["none", "head", "auxiliary"] = setting(
@@ -167,7 +169,7 @@ class PRER(Learner):
         rows = task.train(self.address_.seeds)
         z, y = self.embed(task, rows), task.y[rows]
         address = self.address_ / (len(self.tasks_) - 1) / "flow"
-        if self.restart and past is not None:
+        if self.restart and self.density == "flow" and past is not None:
             self.density_ = self._new_density()
             self.density_.add(past.density.counts[0], self.address_)
         self.density_.add(torch.bincount(y[0] - task.classes.start, minlength=len(task.classes)), self.address_)
@@ -257,7 +259,7 @@ class PRER(Learner):
         batches = self.batches(rows, address)
         steps, size = batches.shape[1:]
         old, new = self.tasks_[-1].start, len(self.tasks_[-1])
-        count = min(round(size * min(old / (old + new), self.share)), size - 1)
+        count = min(round(size * old / (old + new)), int(size * self.share + 1e-9), size - 1)
         if past is None or not count:
             return batches, ()
         y_hat = past.density.labels(steps * count, address / "labels")
