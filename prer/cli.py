@@ -28,7 +28,7 @@ def commands() -> None:
 @click.option("--out", default="runs", show_default=True, type=click.Path(path_type=Path), help="Where run folders go.")
 @click.option("--quiet", is_flag=True, help="Print the result's folder and warnings only.")
 def run(settings: tuple[str, ...], seeds: str | None, device: str | None, out: Path, quiet: bool) -> None:
-    r"""Train and test; without arguments, PRER on the built-in digits with naive beside it.
+    """Train and test; without arguments, PRER on the built-in digits with naive beside it.
 
     \b
     prer run

@@ -18,7 +18,7 @@ from prer.record import Record
 LOW_AGREEMENT = 0.8  # a class whose samples are recognised less often than this is on its way to being forgotten
 
 
-NEXT_STEPS = """What to try next:
+NEXT_STEPS = """What to try next (from scripts/run: write scripts/run in place of prer):
   prer run learner.name=joint             the upper reference: all data of all tasks at once
   prer run learner.density=gaussian       a Gaussian for each class instead of the flow
   prer run stream.data=my/file.npz        your own arrays: x, y or x_train, y_train, x_test, y_test
@@ -97,7 +97,7 @@ class Display:
                 self.console,
                 f"warning: after task {event['task'] + 1} only {agreement:.0%} of the samples "
                 f"of class {event['class']!r} are recognised as that class; it may be forgotten. "
-                "More learner.epochs_flow may help.",
+                "More epochs may help, of learner.epochs_autoencoder first.",
                 "yellow",
             )
 
@@ -192,6 +192,8 @@ def meaning(result: dict[str, Any], naive: dict[str, Any] | None = None) -> str:
     )
     if naive is not None and naive["bwt"]["mean"] is not None:
         text += f"; training naively it {_moved(naive['bwt']['mean'], 'loses', 'gains')}"
+        if naive["accuracy"]["mean"] > accuracy:
+            text += f" but gets {naive['accuracy']['mean']:.1f} % right, which is more: this run is trained too little"
     return text + f", with {result['memory_samples'][-1]} old samples stored."
 
 

@@ -57,7 +57,7 @@ def said(capsys, *arguments):
     """What a command prints."""
     main([str(argument) for argument in arguments])
     out, err = capsys.readouterr()
-    assert err == ""
+    assert all(line.startswith("warning: ") for line in err.splitlines())
     return out
 
 
@@ -146,7 +146,7 @@ def test_a_run_ends_well_with_one_line_for_each_epoch(first):
     assert f"Run folder: runs/{folder.name}" in lines
     assert "\x1b" not in done.stdout
     assert "It means: over 5 tasks" in done.stdout
-    assert "What to try next:" in done.stdout
+    assert "What to try next" in done.stdout
 
 
 def test_a_run_folder_holds_what_the_design_promises(first):
@@ -204,7 +204,7 @@ def test_the_saved_model_is_the_state_that_the_digest_speaks_of(first):
     assert sha.hexdigest() == result["digest"]
     card = strict((folder / "model/model.json").read_text("utf-8"))
     assert (card["learner"], card["seeds"], card["shape"]) == ("naive", [0, 1], [1, 8, 8])
-    assert card["tasks"] == [[str(2 * t), str(2 * t + 1)] for t in range(5)]
+    assert card["tasks"] == [[2 * t, 2 * t + 1] for t in range(5)]
 
 
 def test_prer_writes_the_same_contract_and_its_health(capsys, tmp_path):
