@@ -534,3 +534,38 @@ def test_an_interrupted_run_ends_with_130_and_can_be_begun_anew(capsys, arrays):
     assert not (folder / "result.json").exists()
     assert events(folder)
     assert "not" in said(capsys, "show", folder)
+
+
+# -- what a review found -----------------------------------------------------------------------------------------------
+
+
+def vectors(path, seed):
+    rng = np.random.default_rng(seed)
+    np.savez(path, x=rng.normal(size=(40, 3)), y=np.repeat([0, 1, 2, 3], 10))
+    return f"stream.data={path}"
+
+
+def test_a_result_is_not_shown_as_that_of_other_data(capsys, tmp_path):
+    run = ["run", vectors(tmp_path / "d.npz", 0), "learner.name=naive", "learner.epochs=1", "--seeds", "1"]
+    said(capsys, *run)
+    said(capsys, *run)
+    vectors(tmp_path / "d.npz", 1)
+    assert "the data has changed" in refused(capsys, *run)
+    (tmp_path / "d.npz").unlink()
+    assert "Run folder" in said(capsys, *run)  # what is known can still be looked at
+
+
+def test_of_several_naive_runs_none_is_picked(capsys, tmp_path):
+    base = ["run", vectors(tmp_path / "d.npz", 0), "--seeds", "1", "learner.epochs=1"]
+    said(capsys, *base, "learner.name=naive")
+    assert "naively" in said(capsys, *base, "learner.name=joint")
+    said(capsys, *base, "learner.name=naive", "learner.lr=0.5")
+    assert "naively" not in said(capsys, *base, "learner.name=joint")
+
+
+def test_warnings_of_a_quiet_run_keep_out_of_what_scripts_read(capsys, tmp_path):
+    short = ["learner.epochs=0", "learner.epochs_autoencoder=0", "learner.epochs_flow=1", "learner.blocks=1"]
+    main(["run", vectors(tmp_path / "d.npz", 0), *short, "--seeds", "1", "--quiet"])
+    out, err = capsys.readouterr()
+    assert out.count("\n") == 1
+    assert "warning: " in err
