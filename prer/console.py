@@ -74,7 +74,7 @@ class Display:
         text = f"{place} {progress}  {clock(self.time_left(event))} left"
         if self.live:
             grid = Table.grid(padding=(0, 2))
-            grid.add_row(ProgressBar(total=self.tasks * sum(self.phases.values()), completed=self.done, width=24), text)
+            grid.add_row(ProgressBar(total=self.tasks * sum(self.phases.values()), completed=self.done, width=12), text)
             self.live.update(grid)
         else:
             say(self.console, text)

@@ -56,12 +56,16 @@ class Result:
     stream: str
     device: str
 
+    @property
+    def metrics(self) -> dict[str, dict | None]:
+        """Accuracy, BWT and the others by name, each with mean, std and values."""
+        return evaluation.summary(self.matrix)
+
     def to_json(self) -> dict[str, Any]:
         """The result as plain values, with every metric."""
         matrix = [[[None if np.isnan(v) else v for v in row] for row in R] for R in self.matrix.tolist()]
         plain = {name: value for name, value in vars(self).items() if name not in ("matrix", "seeds")}
-        metrics = evaluation.summary(self.matrix)
-        return {"seeds": list(self.seeds), "matrix": matrix} | metrics | plain | {"version": __version__}
+        return {"seeds": list(self.seeds), "matrix": matrix} | self.metrics | plain | {"version": __version__}
 
 
 def learn(

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 import torch
@@ -35,10 +35,10 @@ class Task:
     index: int
     classes: range
     labels: tuple[str | int, ...]
-    x: Tensor
-    y: Tensor
-    rows: tuple[np.ndarray, ...]
-    given_test: np.ndarray | None
+    x: Tensor = field(repr=False)
+    y: Tensor = field(repr=False)
+    rows: tuple[np.ndarray, ...] = field(repr=False)
+    given_test: np.ndarray | None = field(repr=False)
     test_share: float
 
     def train(self, seeds: Sequence[int]) -> Tensor:
