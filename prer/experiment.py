@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any, Literal, get_args, get_origin, get_type_hints
 
 from prer.address import as_seeds
-from prer.data import RECOMMENDED, load, recommended
+from prer.data import RECOMMENDED, find, load, recommended
 from prer.errors import InputError
 from prer.learners import LEARNERS, Learner
 from prer.learners.base import setting
@@ -34,7 +34,7 @@ class StreamSettings:
 
     def is_there(self) -> bool:
         """Whether the data can be read now."""
-        return self.data in RECOMMENDED or Path(self.data).expanduser().exists()
+        return self.data in RECOMMENDED or find(self.data) is not None
 
     def build(self) -> Stream:
         """Read the data and make its tasks."""

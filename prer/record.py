@@ -97,11 +97,6 @@ class Record:
         with (self.path / "events.jsonl").open("a", encoding="utf-8") as file:
             file.write(json.dumps(_finite(event), allow_nan=False) + "\n")
 
-    def events(self) -> Iterator[dict[str, Any]]:
-        """The events so far."""
-        with (self.path / "events.jsonl").open(encoding="utf-8") as file:
-            yield from map(json.loads, file)
-
     def finish(self, result: dict[str, Any]) -> None:
         """Write the result; its presence is what makes a run finished, so it appears whole or not at all."""
         self._write("result.json", json.dumps(result, indent=1, allow_nan=False) + "\n")

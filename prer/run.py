@@ -93,7 +93,6 @@ def learn(
         (2, 2, 2)
     """
     seeds, device = as_seeds(seeds), as_device(device)
-    observe = observe or (lambda event: None)
     begin = time.perf_counter()
     stream = stream.to(device)
     learner.start(stream.shape, seeds, device, observe)
@@ -105,13 +104,11 @@ def learn(
         for j in range(i + 1):
             matrix[:, i, j] = learner.accuracy(stream[j]).cpu().numpy()
         learner.seconds_["evaluation"] += time.perf_counter() - since
-        kept = (learner.memory_floats(), learner.memory_samples(), learner.transient_floats_)
-        for values, value in zip(memory.values(), kept, strict=True):
-            values.append(value)
-        observe(
-            {"event": "task", "task": i, "accuracy": matrix[:, i, : i + 1].tolist()}
-            | dict(zip(memory, kept, strict=True))
-        )
+        kept = {"memory_floats": learner.memory_floats(), "memory_samples": learner.memory_samples()}
+        kept["transient_floats"] = learner.transient_floats_
+        for name, value in kept.items():
+            memory[name].append(value)
+        learner.observe_({"event": "task", "task": i, "accuracy": matrix[:, i, : i + 1].tolist()} | kept)
     seconds = {**learner.seconds_, "total": time.perf_counter() - begin}
     digest = digest_of(learner, matrix)
     return Result(
@@ -134,15 +131,16 @@ def execute(experiment: Experiment, out: Path, console: Console, *, quiet: bool 
     if "OMP_NUM_THREADS" not in os.environ:
         # Steps are far too short to share: a second thread gains little, and on a busy machine it costs minutes.
         torch.set_num_threads(1)
-    record = Record(out / experiment.folder)
-    record.claim(experiment.to_toml())
-    if record.result is not None and not experiment.stream.is_there():
+    record, toml = Record(out / experiment.folder), experiment.to_toml()
+    record.claim(toml)
+    finished = record.result is not None
+    if finished and not experiment.stream.is_there():
         return record
     stream = experiment.stream.build()
-    if record.result is not None:
+    if finished:
         record.check_data(stream.sha256)
         return record
-    record.begin(experiment.to_toml(), stream.sha256)
+    record.begin(toml, stream.sha256)
     learner = experiment.learner
     with Display(console, experiment.name, len(stream), learner.phases(), quiet) as display:
 

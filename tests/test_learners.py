@@ -14,7 +14,7 @@ from prer import Stream, learn
 from prer.density import Gaussian
 from prer.errors import RunError
 from prer.learners import LEARNERS, PRER, Joint, Naive
-from prer.networks import floats
+from prer.networks import Reshape, floats
 
 NEEDS_GPU = pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a CUDA device")
 TINY = {"embedding": 16, "batch": 16, "epochs": 2, "channels": (8, 8, 8), "hidden": (16,)}
@@ -262,6 +262,32 @@ def test_the_regulariser_moves_the_encoder_and_nothing_else(monkeypatch):
     assert all(g.abs().sum() > 0 for g in to_encoder)
     to_decoder = torch.autograd.grad(regulariser, decoder, retain_graph=True)
     assert all(g.abs().max() < 1e-5 for g in to_decoder)
+
+
+def test_sparsity_on_layers_is_the_mean_of_each_layer_but_the_picture(monkeypatch):
+    learner, stream, phases = two_tasks(monkeypatch, weight=0.0, sparsity=0.5, sparsity_on="layers")
+    _, loss, (rows, noise, *_), _ = phases["autoencoder"]
+    x = stream[1].x[rows[:, 0]].float() / 255
+    z = learner.encoder_(x)
+    with_penalty = loss(rows[:, 0], noise[:, 0])
+    learner.sparsity = 0.0
+    h, penalty = x, torch.zeros(2)
+    for layer in [*learner.encoder_.layers, *learner.decoder_.layers][:-1]:
+        h = layer(h)
+        penalty = penalty + (0 if isinstance(layer, Reshape) else h.abs().flatten(1).mean(1))
+    assert h.shape[:2] == z.shape[:2]
+    torch.testing.assert_close(with_penalty - loss(rows[:, 0], noise[:, 0]), 0.5 * penalty, atol=1e-4, rtol=1e-4)
+
+
+def test_the_cosine_distance_is_one_minus_the_cosine(monkeypatch):
+    learner, _, phases = two_tasks(monkeypatch, weight=3.0, distance="cosine")
+    _, loss, (rows, noise, y_hat, z_hat), _ = phases["autoencoder"]
+    batch = (rows[:, 0], noise[:, 0], y_hat[:, 0], z_hat[:, 0])
+    total = loss(*batch)
+    learner.weight = 0.0
+    a, b = z_hat[:, 0], learner.encoder_(learner.decoder_(z_hat[:, 0]))
+    cosine = (a * b).sum(-1) / (a.norm(dim=-1) * b.norm(dim=-1))
+    torch.testing.assert_close(total - loss(*batch), 3 * (1 - cosine).mean(1), atol=1e-4, rtol=1e-4)
 
 
 @pytest.mark.parametrize(("share", "expected"), [(0.8, [0, 8, 11, 12, 12]), (0.6, [0, 8, 9, 9, 9]), (0.0, [0] * 5)])

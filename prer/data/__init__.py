@@ -1,6 +1,6 @@
 """Where data comes from: a name of the catalogue, or a file."""
 
 from prer.data.catalogue import RECOMMENDED, recommended
-from prer.data.files import Arrays, load
+from prer.data.files import Arrays, find, load
 
-__all__ = ["RECOMMENDED", "Arrays", "load", "recommended"]
+__all__ = ["RECOMMENDED", "Arrays", "find", "load", "recommended"]

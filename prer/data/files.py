@@ -23,14 +23,20 @@ def load(data: str) -> Arrays:
     """The arrays behind a name of the catalogue or a path to an .npz file."""
     if data in RECOMMENDED:
         return Arrays(*digits())
-    try:
-        path = Path(data).expanduser()
-        if path.exists():
-            return _npz(path)
-    except (OSError, RuntimeError):  # too long a name, an unknown user
-        pass
+    path = find(data)
+    if path is not None:
+        return _npz(path)
     known = ", ".join(RECOMMENDED)
     raise InputError(f"stream.data={data!r} is neither a known data set ({known}) nor a file; check the path")
+
+
+def find(data: str) -> Path | None:
+    """The file a path names, or None where there is none."""
+    try:
+        path = Path(data).expanduser()
+        return path if path.exists() else None
+    except (OSError, RuntimeError):  # too long a name, an unknown user
+        return None
 
 
 def _npz(path: Path) -> Arrays:
