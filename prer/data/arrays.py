@@ -5,7 +5,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import torch
@@ -16,6 +16,15 @@ from prer.networks import SMALLEST_IMAGE
 
 MISSING = "some labels are missing; drop those samples or name their class"
 NOT_LABELS = "labels must be whole numbers, 0 or more, or strings, all of one kind"
+
+
+class Data(NamedTuple):
+    """All samples of a source with their labels: first those to learn from, then those of the given test part."""
+
+    x: np.ndarray | Tensor  # images [N, C, H, W] as uint8, or vectors [N, features] as float32
+    y: np.ndarray  # labels [N], numbers or strings
+    tests: int = 0  # so many at the end are the given test part
+    order: tuple[str | int, ...] = ()  # the labels as the source orders them; none: sorted
 
 
 def as_samples(x: np.ndarray | Tensor | Sequence) -> Tensor:
