@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
+from collections.abc import Sequence
 
 import torch
 import torch.nn.functional as F
@@ -56,9 +57,10 @@ class Density(nn.Module, ABC):
         new = counts.to(self.counts).expand(len(address.seeds), -1)
         self.counts = torch.cat([self.counts, new], dim=1)
 
-    def labels(self, n: int, address: Address) -> Tensor:
-        """Class ids [S, n] in the proportions seen in training."""
-        shares = self.counts.cumsum(1)
+    def labels(self, n: int, address: Address, among: Sequence[int]) -> Tensor:
+        """Ids [S, n] of these classes, in the proportions seen in training."""
+        chosen = torch.zeros_like(self.counts[:1]).index_fill(1, torch.tensor(among, device=address.device), 1.0)
+        shares = (chosen * self.counts).cumsum(1)
         return torch.searchsorted(shares, address.uniform(n).to(shares) * shares[:, -1:], right=True)
 
     @torch.no_grad()

@@ -70,10 +70,24 @@ METRICS: dict[str, Callable[[Matrix], float]] = {
 }
 
 
-def summary(matrix: np.ndarray) -> dict[str, dict | None]:
-    """Every metric of a result, from the matrices of all seeds [S, M, M], with the spread over seeds (n - 1)."""
-    metrics = {name: spread([metric(R) for R in matrix]) for name, metric in METRICS.items()}
-    return metrics | {"forward_transfer": None}  # no meaning where every task has a head of its own
+def forward_transfer(R: Matrix, untrained: np.ndarray) -> float:
+    """GEM's FWT: the mean of R[i-1][i] - untrained[i], what earlier tasks give to one that is not yet learned.
+
+    Without meaning, and NaN, where every task has a head of its own.
+
+    Example:
+        >>> forward_transfer(np.array([[100.0, 70.0], [80.0, 90.0]]), np.array([np.nan, 50.0]))
+        20.0
+    """
+    ahead = R.diagonal(1) - untrained[1:]
+    return float(np.nanmean(ahead)) if np.isfinite(ahead).any() else float("nan")
+
+
+def summary(matrix: np.ndarray, untrained: np.ndarray) -> dict[str, dict | None]:
+    """Every metric of a result, from all seeds' matrices [S, M, M] and untrained accuracies [S, M]."""
+    metrics: dict[str, dict | None] = {name: spread([metric(R) for R in matrix]) for name, metric in METRICS.items()}
+    ahead = [forward_transfer(R, b) for R, b in zip(matrix, untrained, strict=True)]
+    return metrics | {"forward_transfer": None if np.isnan(ahead).any() else spread(ahead)}
 
 
 def spread(values: list[float]) -> dict:

@@ -163,7 +163,7 @@ class Network(nn.Module):
         """The output of every layer, in order."""
         for layer in self.layers:
             x = layer(x)
-            if not isinstance(layer, Reshape):  # the same numbers once more
+            if not isinstance(layer, (Reshape, Standardise)):  # the same numbers once more
                 yield x
 
     def forward(self, x: Tensor) -> Tensor:
@@ -197,17 +197,46 @@ class Reshape(nn.Module):
         return x.reshape(*x.shape[: -self.before], *self.after)
 
 
+class Standardise(nn.Module):
+    """Channels of images with mean 0 and variance 1. Part of the encoder, which then sees decoded images alike."""
+
+    mean: Tensor
+    std: Tensor
+
+    def __init__(self, channels: int) -> None:
+        super().__init__()
+        self.register_buffer("mean", torch.zeros(channels))
+        self.register_buffer("std", torch.ones(channels))
+
+    def start(self, x: Tensor) -> None:
+        """Keep the statistics of images [S, n, C, H, W], which may be bytes."""
+        scale = 255 if x.dtype == torch.uint8 else 1
+        moments = torch.stack([torch.stack(torch.std_mean(image.float(), (0, 2, 3))) for image in x]) / scale
+        self.std, self.mean = moments[:, 0].clamp_min(1e-6), moments[:, 1]
+
+    def forward(self, x: Tensor) -> Tensor:
+        """Standardised images [..., B, C, H, W]."""
+        return (x - self.mean[..., None, :, None, None]) / self.std[..., None, :, None, None]
+
+
 class Encoder(Network):
     """E: an input to its embedding. Linear at the end: a ReLU's mass at exactly 0 is beyond any flow."""
 
-    def __init__(self, shape: Sequence[int], embedding: int, channels: Sequence[int], hidden: Sequence[int]) -> None:
+    def __init__(
+        self,
+        shape: Sequence[int],
+        embedding: int,
+        channels: Sequence[int],
+        hidden: Sequence[int],
+        normalise: bool = False,
+    ) -> None:
         super().__init__()
         if len(shape) == 1:
             body, width = _dense(shape[0], hidden), [shape[0], *hidden][-1]
         else:
             body, maps = _convolutions(shape, channels)
             width = channels[-1] * maps[0] * maps[1]
-            body.append(Reshape((channels[-1], *maps), (width,)))
+            body = [*([Standardise(shape[0])] if normalise else []), *body, Reshape((channels[-1], *maps), (width,))]
         self.layers = nn.ModuleList([*body, Linear(width, embedding)])
 
 

@@ -1,70 +1,26 @@
-"""Tasks in order, made from arrays. One copy of the data serves all seeds; a split is a list of rows."""
+"""Tasks in order. One copy of the data serves all seeds and all tasks; a split is a list of rows."""
 
-# S seeds, N samples in all, n training samples of a task, C channels, H and W image
+# S seeds, N samples in all, n training samples of a task, B batch, C channels, H and W image
 
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, NamedTuple
 
 import numpy as np
 import torch
 from torch import Tensor
 
 from prer.address import Address
-from prer.data.arrays import as_pair
+from prer.data.arrays import Data, as_pair
 from prer.errors import InputError
+from prer.task import Label, Split, Task, moved
+from prer.transforms import Moves, Permuted, Rotated, View
 
 
-@dataclass(frozen=True)
-class Task:
-    """One batch of data that arrives together.
-
-    Attributes:
-        index: its place in the stream.
-        classes: the ids of its classes; ids are numbered in the order of arrival.
-        labels: the same classes by the names the user gave them.
-        x: samples [N, C, H, W] or [N, features], shared by all tasks of a stream.
-        y: the class id of every sample [N].
-        rows: which samples are this task's, class by class.
-        given_test: which samples the given test part holds [N]; None asks for a split of our own.
-        test_share: the share of every class that a split of our own keeps for testing.
-    """
-
-    index: int
-    classes: range
-    labels: tuple[str | int, ...]
-    x: Tensor = field(repr=False)
-    y: Tensor = field(repr=False)
-    rows: tuple[np.ndarray, ...] = field(repr=False)
-    given_test: np.ndarray | None = field(repr=False)
-    test_share: float
-
-    def train(self, seeds: Sequence[int]) -> Tensor:
-        """Rows to learn from [S, n]."""
-        return torch.stack([torch.from_numpy(self._split(seed)[0]) for seed in seeds]).to(self.x.device)
-
-    def test(self, seeds: Sequence[int]) -> Tensor:
-        """Rows to be tested on [S, m]."""
-        return torch.stack([torch.from_numpy(self._split(seed)[1]) for seed in seeds]).to(self.x.device)
-
-    def _split(self, seed: int) -> tuple[np.ndarray, np.ndarray]:
-        train, test = [], []
-        for class_id, rows in zip(self.classes, self.rows, strict=True):
-            if self.given_test is not None:
-                held = self.given_test[rows]
-                train.append(rows[~held])
-                test.append(rows[held])
-                continue
-            order = (Address((seed,)) / "split" / class_id).permutation(len(rows))[0].numpy()
-            kept = min(max(round(self.test_share * len(rows)), 1), len(rows) - 1)
-            test.append(rows[order[:kept]])
-            train.append(rows[order[kept:]])
-        return np.concatenate(train), np.concatenate(test)
-
-
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Stream:
     """Tasks in order.
 
@@ -81,53 +37,101 @@ class Stream:
     @classmethod
     def split(
         cls,
-        x: np.ndarray | Tensor,
-        y: np.ndarray | Tensor | Sequence,
+        x: Any,
+        y: Any = None,
         *,
         classes_per_task: int = 2,
-        tasks: Sequence[Sequence[str | int]] | None = None,
-        test: tuple[np.ndarray | Tensor, np.ndarray | Tensor | Sequence] | None = None,
+        tasks: Sequence[Sequence[Label]] | None = None,
+        order: Sequence[Label] | None = None,
+        shuffle: int | None = None,
+        test: tuple[Any, Any] | None = None,
         resplit: float | None = None,
         name: str = "arrays",
     ) -> Stream:
         """Classes in the order of their labels, so many for each task; the last may have fewer, but two at least.
 
         Args:
-            x: images (N, H, W) or (N, H, W, C), as uint8 or as floats in [0, 1]; or vectors (N, features).
-            y: one label for each sample: numbers from 0 up, or strings.
+            x: images (N, H, W) or (N, H, W, C), as uint8 or as floats in [0, 1]; or vectors (N, features). Also a
+                torch `Dataset` of pairs, rows such as Hugging Face's, or a pandas frame.
+            y: one label for each sample, numbers from 0 up or strings; of rows or a frame, the label's name.
             classes_per_task: how many classes a task brings.
             tasks: the labels each task brings, where they are to be chosen; labels not named are left out.
+            order: the labels in the order in which they are to arrive; labels not named are left out.
+            shuffle: a number that draws the order instead.
             test: a given test part (x, y).
             resplit: test share of a balanced split per seed over all the data; None uses the given test part, or
                 0.2 where there is none.
             name: what results call this data.
         """
-        samples, labels = as_pair(x, y)
-        held = None
-        if test is not None:
-            more, more_labels = as_pair(*test)
-            if more.shape[1:] != samples.shape[1:] or more.dtype != samples.dtype:
-                raise InputError("the test part has other shapes or types than the training part; make them alike")
-            if labels.dtype.kind != more_labels.dtype.kind:
-                raise InputError("the labels of one part are numbers and of the other strings; make them alike")
-            held = np.arange(len(samples) + len(more)) >= len(samples)
-            samples, labels = torch.cat([samples, more]), np.concatenate([labels, more_labels])
-        held, share = (held, 0.2) if resplit is None else (None, resplit)
-        if not 0 < share < 1:
-            raise InputError(f"resplit={share:g}: the test share must lie between 0 and 1")
-        groups = _groups(np.unique(labels).tolist(), classes_per_task, tasks)
-        order = [label for group in groups for label in group]
-        _check_parts(labels, order, held)
-        y_ids = np.full(len(labels), -1)
-        for class_id, label in enumerate(order):
-            y_ids[labels == label] = class_id
-        made, ids = [], torch.from_numpy(y_ids)
-        for index, group in enumerate(groups):
-            first = sum(map(len, groups[:index]))
-            classes = range(first, first + len(group))
-            rows = tuple(np.flatnonzero(y_ids == c) for c in classes)
-            made.append(Task(index, classes, tuple(group), samples, ids, rows, held, share))
+        pool = _pool(x, y, test, resplit)
+        names = list(order or pool.order)
+        if shuffle is not None:
+            drawn = (Address((shuffle,)) / "classes").permutation(len(names))[0]
+            names = [names[i] for i in drawn.tolist()]
+        groups = _groups(pool.order, names, classes_per_task, tasks)
+        y, made = _places(pool, groups), []
+        for group in groups:
+            made.append(_task(pool, y, group, made, sum(len(task.labels) for task in made)))
         return cls(tuple(made), name)
+
+    @classmethod
+    def permuted(
+        cls,
+        x: Any,
+        y: Any = None,
+        *,
+        tasks: int = 10,
+        draw: int = 0,
+        test: tuple[Any, Any] | None = None,
+        resplit: float | None = None,
+        name: str = "arrays",
+    ) -> Stream:
+        """All classes in every task, with one head; from the second task on the pixels have another order.
+
+        Args:
+            x: as in `split`.
+            y: as in `split`.
+            tasks: how many.
+            draw: the number that draws the orders.
+            test: as in `split`.
+            resplit: as in `split`.
+            name: as in `split`.
+        """
+        pool = _pool(x, y, test, resplit)
+        shape, address = tuple(pool.x.shape[1:]), Address((draw,)) / "pixels"
+        views = [Permuted.drawn(shape, address / t) for t in range(1, tasks)]
+        return cls(_seen_through(pool, [None, *views]), name)
+
+    @classmethod
+    def rotated(
+        cls,
+        x: Any,
+        y: Any = None,
+        *,
+        tasks: int = 10,
+        degrees: float = 180.0,
+        test: tuple[Any, Any] | None = None,
+        resplit: float | None = None,
+        name: str = "arrays",
+    ) -> Stream:
+        """All classes in every task, with one head; the images turn in equal steps from 0 to so many degrees."""
+        pool = _pool(x, y, test, resplit)
+        if pool.x.dim() == 2:
+            raise InputError("only images can be rotated, these are vectors; permute them instead")
+        views = [Rotated(degrees * t / (tasks - 1)) for t in range(1, tasks)]
+        return cls(_seen_through(pool, [None, *views]), name)
+
+    @classmethod
+    def of(cls, sources: Iterable[Any], *, resplit: float | None = None, name: str = "arrays") -> Stream:
+        """One task for each (x, y), or (x, y, x_test, y_test); see `arriving`.
+
+        Example:
+            >>> day = lambda: (np.random.rand(30, 4), np.repeat(["cat", "dog"], 15))
+            >>> stream = Stream.of([day(), day()])
+            >>> [task.head for task in stream]  # the second brings more of known classes: the head goes on
+            [0, 0]
+        """
+        return cls(tuple(arriving(sources, resplit=resplit)), name)
 
     def __iter__(self) -> Iterator[Task]:
         """The tasks, in order."""
@@ -149,43 +153,145 @@ class Stream:
     @property
     def sha256(self) -> str:
         """A checksum of the data, so that a result can be traced to it."""
-        sha = hashlib.sha256()
-        for tensor in (self.tasks[0].x, self.tasks[0].y):
-            sha.update(f"{tensor.dtype} {tuple(tensor.shape)}".encode())
-            sha.update(tensor.cpu().numpy().data)  # in place: a copy would double the data for a moment
+        sha, seen = hashlib.sha256(), set()
+        for task in self.tasks:
+            sha.update(repr(task.labels).encode())
+            for tensor in (task.x, task.y):
+                if id(tensor) not in seen:
+                    seen.add(id(tensor))
+                    sha.update(f"{tensor.dtype} {tuple(tensor.shape)}".encode())
+                    sha.update(tensor.cpu().numpy().data)  # in place: a copy would double the data for a moment
         return sha.hexdigest()
 
     def to(self, device: str) -> Stream:
-        """The same stream with its one copy of the data on a device."""
-        x, y = self.tasks[0].x.to(device), self.tasks[0].y.to(device)
-        return replace(self, tasks=tuple(replace(task, x=x, y=y) for task in self.tasks))
+        """The same stream with its one copy of the data on a device, if that has room for it."""
+        return replace(self, tasks=tuple(moved(self.tasks, device)))
+
+    def augmented(self, *, crop: int = 0, flip: bool = False) -> Stream:
+        """The same stream, its images cropped and flipped at random in training.
+
+        Args:
+            crop: pixels an image may be moved by in each direction.
+            flip: mirror every second image.
+        """
+        if len(self.shape) == 1:
+            raise InputError("only images can be cropped and flipped, these are vectors")
+        return replace(self, tasks=tuple(replace(task, moves=Moves(crop, flip)) for task in self.tasks))
 
 
-def merge(tasks: Sequence[Task]) -> Task:
-    """Several tasks of one stream as one task, for a learner that may see everything."""
-    classes = range(tasks[0].classes.start, tasks[-1].classes.stop)
-    labels = tuple(label for task in tasks for label in task.labels)
-    return replace(tasks[-1], classes=classes, labels=labels, rows=tuple(r for task in tasks for r in task.rows))
+def arriving(sources: Iterable[Any], *, resplit: float | None = None) -> Iterator[Task]:
+    """Tasks as they come, from (x, y) or (x, y, x_test, y_test) each; neither their number nor classes need be known.
+
+    They may differ in size and in classes. A task whose classes are all known to one head brings more data for them,
+    or another domain, and goes on with that head; any other task gets a head of its own.
+
+    Args:
+        sources: any iterable, a generator for instance.
+        resplit: as in `Stream.split`.
+    """
+    seen: list[Task] = []
+    for source in sources:
+        x, y, *test = source if isinstance(source, tuple) and not isinstance(source, Data) else (source, None)
+        if len(test) not in (0, 2):
+            raise InputError(f"task {len(seen) + 1}: give (x, y) or (x, y, x_test, y_test)")
+        pool = _pool(x, y, (test[0], test[1]) if test else None, resplit)
+        if seen and (pool.x.shape[1:] != seen[0].x.shape[1:] or pool.x.dtype != seen[0].x.dtype):
+            raise InputError(f"task {len(seen) + 1} has other shapes or types than the first; make them alike")
+        y, first = _places(pool, [pool.order]), sum(len(task.labels) for task in seen)
+        seen.append(_task(pool, y, pool.order, seen, first))
+        yield seen[-1]
 
 
-def _groups(names: list, per_task: int, tasks: Sequence[Sequence] | None) -> list[list]:
+def _pool(x: Any, y: Any, test: tuple[Any, Any] | None, resplit: float | None) -> _Pool:
+    """Samples and labels from wherever they come, checked, in one place."""
+    data = x if isinstance(x, Data) else _as_data(x, y)
+    samples, labels = as_pair(data.x, data.y)
+    tests = data.tests
+    if test is not None:
+        more, more_labels = as_pair(*_as_data(*test)[:2])
+        if more.shape[1:] != samples.shape[1:] or more.dtype != samples.dtype:
+            raise InputError("the test part has other shapes or types than the training part; make them alike")
+        if labels.dtype.kind != more_labels.dtype.kind:
+            raise InputError("the labels of one part are numbers and of the other strings; make them alike")
+        samples, labels, tests = torch.cat([samples, more]), np.concatenate([labels, more_labels]), len(more)
+    share = 0.2 if resplit is None else resplit
+    if not 0 < share < 1:
+        raise InputError(f"resplit={share:g}: the test share must lie between 0 and 1")
+    held = np.arange(len(samples)) >= len(samples) - tests if tests and resplit is None else None
+    there = np.unique(labels).tolist()
+    order = [label for label in data.order if label in there] if data.order else there
+    return _Pool(samples, labels, order, held, share)
+
+
+def _as_data(x: Any, y: Any) -> Data:
+    if y is None or isinstance(y, str):
+        from prer.data.rows import as_data
+
+        return as_data(x, y)
+    return Data(x, y)
+
+
+class _Pool(NamedTuple):
+    x: Tensor
+    labels: np.ndarray
+    order: list[Label]  # the labels there are
+    held: np.ndarray | None
+    share: float
+
+
+def _places(pool: _Pool, groups: Sequence[Sequence[Label]]) -> Tensor:
+    """For each sample the place of its label in its group [N]; -1 where no group has it."""
+    y = np.full(len(pool.labels), -1)
+    for group in groups:
+        for place, label in enumerate(group):
+            y[pool.labels == label] = place
+    return torch.from_numpy(y)
+
+
+def _task(pool: _Pool, y: Tensor, labels: Sequence[Label], earlier: Sequence[Task], first: int) -> Task:
+    """The next task; `first` is where its classes are counted from."""
+    _check_parts(pool, labels)
+    owner = next((task for task in earlier if set(labels) <= set(task.labels)), None)
+    if owner is None and len(labels) < 2:
+        few = f"one class, {labels[0]!r}" if labels else "no class"
+        raise InputError(f"task {len(earlier) + 1} has {few}: there is nothing to tell apart")
+    rows = tuple(np.flatnonzero(pool.labels == label) for label in labels)
+    split = Split(rows, first, pool.held, pool.share)
+    if owner is None:
+        head, outputs, width = 1 + max((task.head for task in earlier), default=-1), range(len(labels)), len(labels)
+    else:
+        places = dict(zip(owner.labels, owner.outputs, strict=True))
+        head, outputs, width = owner.head, [places[label] for label in labels], owner.width
+    return Task(len(earlier), tuple(labels), pool.x, y, split, head, tuple(outputs), width)
+
+
+def _seen_through(pool: _Pool, views: Sequence[View | None]) -> tuple[Task, ...]:
+    """A task for each view of one pool, all of them split alike."""
+    y, made = _places(pool, [pool.order]), []
+    for view in views:
+        made.append(replace(_task(pool, y, pool.order, made, 0), view=view))
+    return tuple(made)
+
+
+def _groups(
+    there: Sequence[Label], order: Sequence[Label], per_task: int, tasks: Sequence[Sequence[Label]] | None
+) -> list[list[Label]]:
     """The labels each task brings."""
     if tasks is None:
         if per_task < 2:
             raise InputError(f"classes_per_task={per_task}: a task needs two classes at least")
-        tasks = [names[i : i + per_task] for i in range(0, len(names), per_task)]
+        tasks = [order[i : i + per_task] for i in range(0, len(order), per_task)]
+        if len(order) % per_task == 1 and len(order) > 1:
+            fits = ", ".join(str(k) for k in range(2, min(len(order), 9) + 1) if len(order) % k != 1)
+            last = f"task {len(tasks)} has one class, {order[-1]!r}"
+            raise InputError(f"{last}: there is nothing to tell apart; with classes_per_task take one of {fits}")
     groups = [list(group) for group in tasks]
     if not groups:
         raise InputError("there are no tasks; name the labels of one at least")
-    seen: set = set()
+    seen: set[Label] = set()
     for index, group in enumerate(groups):
-        if len(group) < 2:
-            fits = [k for k in range(2, len(names) + 1) if len(names) % k != 1]
-            hint = f"; with classes_per_task take one of {', '.join(map(str, fits[:6]))}" if fits else ""
-            few = f"one class, {group[0]!r}" if group else "no class"
-            raise InputError(f"task {index + 1} has {few}: there is nothing to tell apart{hint}")
         for label in group:
-            if label not in names:
+            if label not in there:
                 raise InputError(f"task {index + 1} asks for class {label!r}, which no sample has")
             if label in seen:
                 raise InputError(f"class {label!r} is in two tasks; in a split stream a class belongs to one")
@@ -193,14 +299,14 @@ def _groups(names: list, per_task: int, tasks: Sequence[Sequence] | None) -> lis
     return groups
 
 
-def _check_parts(labels: np.ndarray, names: Sequence, held: np.ndarray | None) -> None:
+def _check_parts(pool: _Pool, labels: Sequence[Label]) -> None:
     """Every class has something to learn from and something to be tested on."""
-    for name in names:
-        of_class = labels == name
-        if held is None and of_class.sum() < 2:
+    for label in labels:
+        of_class = pool.labels == label
+        if pool.held is None and of_class.sum() < 2:
             raise InputError(
-                f"class {name!r} has one sample; two are needed, one to learn from and one to be tested on"
+                f"class {label!r} has one sample; two are needed, one to learn from and one to be tested on"
             )
-        for part, where in () if held is None else ((~held, "training"), (held, "test")):
+        for part, where in () if pool.held is None else ((~pool.held, "training"), (pool.held, "test")):
             if not (of_class & part).any():
-                raise InputError(f"class {name!r} has no sample in the {where} part; set stream.resplit, 0.2 say")
+                raise InputError(f"class {label!r} has no sample in the {where} part; set stream.resplit, 0.2 say")

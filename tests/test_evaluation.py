@@ -133,7 +133,7 @@ def test_what_is_not_known_is_none(values, expected):
 @pytest.mark.parametrize("seeds", [1, 2])
 def test_a_summary_has_every_metric_of_the_contract_as_strict_json(tasks, seeds):
     matrix = np.where(np.tri(tasks, dtype=bool), np.random.default_rng(0).uniform(0, 100, (seeds, tasks, tasks)), nan)
-    summary = evaluation.summary(matrix)
+    summary = evaluation.summary(matrix, np.full((seeds, tasks), nan))
     assert set(summary) == {*NAMES[:-1], "forward_transfer"}
     assert summary["forward_transfer"] is None
     json.dumps(summary, allow_nan=False)
@@ -143,3 +143,13 @@ def test_a_summary_has_every_metric_of_the_contract_as_strict_json(tasks, seeds)
         known = tasks > 1 or "accuracy" in name
         assert (summary[name]["mean"] is not None) == known
         assert (summary[name]["std"] is not None) == (known and seeds > 1)
+
+
+def test_forward_transfer_is_what_a_task_gains_before_it_is_learned():
+    matrix = np.array([[[90, 60, nan], [80, 95, 70], [70, 85, 99]]] * 2, dtype=float)
+    untrained = np.array([[nan, 50, 45], [nan, 10, 20]])
+    summary = evaluation.summary(matrix, untrained)
+    assert summary["forward_transfer"]["values"] == [17.5, 50.0]
+    # A task with a head of its own has no past to gain from and does not count.
+    matrix[:, 0, 1] = untrained[:, 1] = nan
+    assert evaluation.summary(matrix, untrained)["forward_transfer"]["values"] == [25.0, 50.0]

@@ -578,7 +578,7 @@ def test_no_caller_meets_what_a_broken_flow_draws(broken):
 def test_labels_follow_the_proportions_seen(build):
     density = build()
     density.counts = torch.tensor([[10.0, 0, 30, 60, 0], [50, 50, 0, 0, 900]])
-    labels = density.labels(20_000, seeds(2))
+    labels = density.labels(20_000, seeds(2), range(5))
     assert labels.shape == (2, 20_000)
     assert labels.dtype == torch.long
     shares = torch.stack([row.bincount(minlength=5) / 20_000 for row in labels])
@@ -591,7 +591,7 @@ def test_labels_at_the_very_borders_are_of_classes_that_were_seen(count, monkeyp
     density = new(4)
     density.counts = torch.tensor([[0.0, count, count, 0]])
     monkeypatch.setattr(Address, "uniform", lambda self, n: torch.tensor([[0, 0.5, 1 - 2**-24]]))
-    assert density.labels(3, seeds(1)).tolist() == [[1, 2, 2]]
+    assert density.labels(3, seeds(1), range(4)).tolist() == [[1, 2, 2]]
 
 
 @both_densities

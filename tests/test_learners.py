@@ -10,9 +10,9 @@ import pytest
 import torch
 import torch.nn.functional as F
 
-from prer import Stream, learn
+from prer import Stream, arriving, learn
 from prer.density import Gaussian
-from prer.errors import RunError
+from prer.errors import InputError, RunError
 from prer.learners import LEARNERS, PRER, Joint, Naive
 from prer.networks import Reshape, floats
 
@@ -164,6 +164,89 @@ def test_tasks_may_differ_in_size_and_in_classes(name):
     assert np.isfinite(result.matrix[:, 2]).all()
 
 
+def one_head(classes=3, per_class=40):
+    """The same pictures in three domains: as they are, upside down, and more of one class."""
+    rng = np.random.default_rng(1)
+    x = rng.integers(0, 60, size=(classes * per_class, 8, 8), dtype=np.uint8)
+    y = np.repeat([f"class {c}" for c in range(classes)], per_class)
+    for c in range(classes):
+        x[y == f"class {c}", 2 * c : 2 * c + 2] = 250
+    return Stream.of([(x, y), (x[:, ::-1], y), (x[y == "class 1"], y[y == "class 1"])])
+
+
+def test_one_head_goes_on_where_classes_are_known(name):
+    result_learner = make(name)
+    result = learn(one_head(), result_learner, seeds=2, device="cpu")
+    assert len(result_learner.heads_) == 1
+    ahead = ~np.tri(3, dtype=bool) & np.tri(3, k=1, dtype=bool)
+    assert np.isfinite(result.matrix[:, np.tri(3, k=1, dtype=bool)]).all()
+    assert np.isfinite(result.untrained).tolist() == [[False, True, True]] * 2
+    expected = (result.matrix[:, ahead] - result.untrained[:, 1:]).mean(1)
+    np.testing.assert_allclose(result.metrics["forward_transfer"]["values"], expected)
+
+
+def test_accuracy_before_all_is_that_of_the_first_weights(name):
+    stream = one_head()
+    untrained = learn(stream, make(name, epochs=2), seeds=2, device="cpu").untrained
+    beginner = started(make(name), stream)
+    beginner.meet(stream[0])
+    np.testing.assert_allclose(untrained[:, 1], beginner.accuracy(stream[1]).numpy())
+
+
+def test_tasks_may_arrive_unannounced(name):
+    def coming():
+        rng = np.random.default_rng(0)
+        for labels in (["a", "b"], ["c", "d", "e"], ["b"], ["e", "f"]):
+            yield rng.normal(size=(20 * len(labels), 4)), labels * 20
+
+    result = learn(arriving(coming()), make(name), seeds=2, device="cpu")
+    known = learn(Stream.of(coming()), make(name), seeds=2, device="cpu")
+    assert result.digest == known.digest
+    assert result.matrix.shape == (2, 4, 4)
+    tested = np.tri(4, dtype=bool)
+    tested[1, 2] = True  # the third task's head is there before it comes
+    assert np.array_equal(np.isfinite(result.matrix[0]), tested)
+
+
+def test_tasks_out_of_order_are_refused(name):
+    with pytest.raises(InputError, match="task 2 comes before its time"):
+        started(make(name), blobs()).learn(blobs()[1])
+
+
+def test_moves_are_made_in_training_only_and_differ_by_epoch(name, monkeypatch):
+    stream = pictures().augmented(crop=2, flip=True)
+    learner = started(make(name), stream)
+    _, _, fed, _ = next(iter(captured(learner, stream[0], monkeypatch).values()))
+    assert fed[1].shape == (*fed[0].shape, 3)
+    plain, moved = (learn(s, make(name), seeds=1, device="cpu") for s in (pictures(), stream))
+    again = learn(stream, make(name), seeds=1, device="cpu")
+    assert plain.digest != moved.digest == again.digest
+    rows = stream[0].test((0, 1))
+    assert torch.equal(stream[0].samples(rows)[0], stream[0].x[rows])
+
+
+def test_images_can_be_standardised_by_the_first_task(name):
+    stream = pictures()
+    learner = make(name, normalise=True)
+    learn(stream, learner, seeds=2, device="cpu")
+    layer = learner.encoder_.layers[0]
+    x = stream[0].x[stream[0].train((0, 1))].double() / 255
+    torch.testing.assert_close(layer.mean, x.mean((1, 3, 4)).float())
+    torch.testing.assert_close(layer.std, x.std((1, 3, 4)).float(), atol=1e-5, rtol=1e-4)
+    seen = layer(x.float())
+    assert float(seen.mean().abs()) < 1e-4
+    assert abs(float(seen.std()) - 1) < 1e-3
+
+
+@NEEDS_GPU
+def test_data_that_stays_on_the_host_gives_the_same(name, monkeypatch):
+    there = learn(pictures(), make(name), seeds=2, device="cuda")
+    monkeypatch.setattr("prer.task._fits", lambda size: False)
+    assert pictures().to("cuda")[0].x.device.type == "cpu"
+    here = learn(pictures(), make(name), seeds=2, device="cuda")
+    np.testing.assert_allclose(here.matrix, there.matrix, atol=100 / 8)
+
+
 def test_a_loss_that_explodes_ends_the_run_with_a_sentence(name):
     stream = blobs()
     broken = replace(stream, tasks=tuple(replace(task, x=task.x * 1e30) for task in stream))
@@ -210,18 +293,18 @@ def test_joint_classifies_each_sample_among_its_own_task_only(monkeypatch):
     learner = started(Joint(**TINY), stream)
     captured(learner, stream[0], monkeypatch)
     phases = captured(learner, stream[1], monkeypatch)
-    _, loss, (rows, noise), _ = phases["classifier"]
-    assert set(stream[0].y[rows].unique().tolist()) == {0, 1, 2, 3}  # both tasks are in the batches
+    _, loss, (rows, moves, noise), options = phases["classifier"]
+    assert set(options["gather"](rows)[1].unique().tolist()) == {0, 1, 2, 3}  # both tasks are in the batches
     batch = rows[:, 0]
-    z = learner.encoder_(learner.inputs_(stream[0].x[batch]))
-    y = stream[0].y[batch]
+    x, y = options["gather"](batch)
+    z = learner.encoder_(learner.inputs_(x))
     expected = torch.zeros(2)
     for s in range(2):
         for b in range(batch.shape[1]):
             task = int(y[s, b]) // 2
             logits = learner.heads_[task](z, noise[:, 0])[s, b]
             expected[s] += F.cross_entropy(logits, y[s, b] - 2 * task) / batch.shape[1]
-    torch.testing.assert_close(loss(batch, noise[:, 0]), expected)
+    torch.testing.assert_close(loss(x, y, moves[:, 0], noise[:, 0]), expected)
 
 
 # -- PRER --------------------------------------------------------------------------------------------------------
@@ -237,8 +320,8 @@ def two_tasks(monkeypatch, **settings):
 
 def test_phase_1_minimises_equations_2_and_3(monkeypatch):
     learner, stream, phases = two_tasks(monkeypatch, weight=3.0, sparsity=0.05)
-    _, loss, (rows, noise, y_hat, z_hat), _ = phases["autoencoder"]
-    rows, noise, y_hat, z_hat = rows[:, 0], noise[:, 0], y_hat[:, 0], z_hat[:, 0]
+    _, loss, (rows, moves, noise, y_hat, z_hat), _ = phases["autoencoder"]
+    rows, moves, noise, y_hat, z_hat = rows[:, 0], moves[:, 0], noise[:, 0], y_hat[:, 0], z_hat[:, 0]
     x_hat = learner.decoder_(z_hat)  # nothing was trained since the copies were frozen
     x = torch.cat([stream[1].x[rows].float() / 255, x_hat], 1)
     z = learner.encoder_(x)
@@ -246,15 +329,16 @@ def test_phase_1_minimises_equations_2_and_3(monkeypatch):
     sparsity = z.abs().sum(2).mean(1)
     pulled = ((z_hat - learner.encoder_(x_hat)) ** 2).sum(2).mean(1)
     expected = reconstruction + 0.05 * sparsity + 3.0 * pulled
-    torch.testing.assert_close(loss(rows, noise, y_hat, z_hat), expected)
+    torch.testing.assert_close(loss(*stream[1].gather(rows), moves, noise, y_hat, z_hat), expected)
 
 
 def test_the_regulariser_moves_the_encoder_and_nothing_else(monkeypatch):
-    learner, _, phases = two_tasks(monkeypatch, sparsity=0.0)
-    parameters, loss, (rows, noise, y_hat, z_hat), _ = phases["autoencoder"]
-    with_r = loss(rows[:, 0], noise[:, 0], y_hat[:, 0], z_hat[:, 0])
+    learner, stream, phases = two_tasks(monkeypatch, sparsity=0.0)
+    parameters, loss, (rows, *others), _ = phases["autoencoder"]
+    batch = *stream[1].gather(rows[:, 0]), *(t[:, 0] for t in others)
+    with_r = loss(*batch)
     learner.weight = 0.0
-    without = loss(rows[:, 0], noise[:, 0], y_hat[:, 0], z_hat[:, 0])
+    without = loss(*batch)
     regulariser = (with_r - without).sum()
     decoder = list(learner.decoder_.parameters())
     assert all(any(p is q for q in parameters) for p in decoder)
@@ -266,23 +350,24 @@ def test_the_regulariser_moves_the_encoder_and_nothing_else(monkeypatch):
 
 def test_sparsity_on_layers_is_the_mean_of_each_layer_but_the_picture(monkeypatch):
     learner, stream, phases = two_tasks(monkeypatch, weight=0.0, sparsity=0.5, sparsity_on="layers")
-    _, loss, (rows, noise, *_), _ = phases["autoencoder"]
+    _, loss, (rows, moves, noise, *_), _ = phases["autoencoder"]
+    batch = *stream[1].gather(rows[:, 0]), moves[:, 0], noise[:, 0]
     x = stream[1].x[rows[:, 0]].float() / 255
     z = learner.encoder_(x)
-    with_penalty = loss(rows[:, 0], noise[:, 0])
+    with_penalty = loss(*batch)
     learner.sparsity = 0.0
     h, penalty = x, torch.zeros(2)
     for layer in [*learner.encoder_.layers, *learner.decoder_.layers][:-1]:
         h = layer(h)
         penalty = penalty + (0 if isinstance(layer, Reshape) else h.abs().flatten(1).mean(1))
     assert h.shape[:2] == z.shape[:2]
-    torch.testing.assert_close(with_penalty - loss(rows[:, 0], noise[:, 0]), 0.5 * penalty, atol=1e-4, rtol=1e-4)
+    torch.testing.assert_close(with_penalty - loss(*batch), 0.5 * penalty, atol=1e-4, rtol=1e-4)
 
 
 def test_the_cosine_distance_is_one_minus_the_cosine(monkeypatch):
-    learner, _, phases = two_tasks(monkeypatch, weight=3.0, distance="cosine")
-    _, loss, (rows, noise, y_hat, z_hat), _ = phases["autoencoder"]
-    batch = (rows[:, 0], noise[:, 0], y_hat[:, 0], z_hat[:, 0])
+    learner, stream, phases = two_tasks(monkeypatch, weight=3.0, distance="cosine")
+    _, loss, (rows, moves, noise, y_hat, z_hat), _ = phases["autoencoder"]
+    batch = (*stream[1].gather(rows[:, 0]), moves[:, 0], noise[:, 0], y_hat[:, 0], z_hat[:, 0])
     total = loss(*batch)
     learner.weight = 0.0
     a, b = z_hat[:, 0], learner.encoder_(learner.decoder_(z_hat[:, 0]))
@@ -296,7 +381,7 @@ def test_every_class_is_seen_equally_often_up_to_a_share(share, expected, monkey
     learner = started(PRER(**TINY_PRER | {"share": share, "blocks": 1}), stream)
     seen = []
     for task in stream:
-        _, _, (rows, _, *replayed), _ = captured(learner, task, monkeypatch)["autoencoder"]
+        _, _, (rows, _, _, *replayed), _ = captured(learner, task, monkeypatch)["autoencoder"]
         count = replayed[0].shape[2] if replayed else 0
         assert rows.shape[2] == 16 - count
         seen.append(count)
@@ -310,7 +395,7 @@ def test_pseudo_labels_follow_the_proportions_of_training(monkeypatch):
     learner = started(PRER(**TINY_PRER | {"epochs_flow": 1}), stream)
     learner.learn(stream[0])
     assert learner.density_.counts.tolist() == [[120, 40]] * 2
-    drawn = learner.density_.labels(20_000, learner.address_ / "test")
+    drawn = learner.density_.labels(20_000, learner.address_ / "test", range(2))
     assert abs(float((drawn == 0).float().mean()) - 0.75) < 0.02
 
 
@@ -343,7 +428,9 @@ def test_the_flow_learns_reencoded_embeddings_of_old_classes(monkeypatch):
     learner.learn(stream[0])
     past = learner.freeze()
     _, _, (z, condition), _ = captured(learner, stream[1], monkeypatch)["flow"]
-    _, (y_hat, z_hat) = learner._mixed(stream[1].train((0, 1)), past, learner.address_ / "test" / "flow")
+    _, (y_hat, z_hat) = learner._mixed(
+        stream[1].train((0, 1)), past.density, range(2), learner.address_ / "test" / "flow"
+    )
     old = z_hat.shape[2]
     assert torch.equal(condition[:, :, -old:], y_hat)
     reencoded = learner.encoder_(learner.decoder_(z_hat.flatten(1, 2))).view(z_hat.shape)
@@ -410,6 +497,36 @@ def test_gaussians_have_no_second_phase():
     assert isinstance(learner.density_, Gaussian)
     assert "flow" not in learner.seconds_
     assert "flow" not in learner.phases()
+
+
+def test_a_head_that_goes_on_learns_from_embeddings_of_its_earlier_tasks(monkeypatch):
+    stream = one_head()
+    learner = started(PRER(**TINY_PRER), stream)
+    learner.learn(stream[0])
+    _, loss, fed, _ = captured(learner, stream[1], monkeypatch)["head"]
+    where, noise, y_hat, z_hat = (t[:, 0] for t in fed)
+    assert where.shape[1] == y_hat.shape[1] == 8  # three old classes and three new
+    assert set(y_hat.flatten().tolist()) <= {0, 1, 2}
+    rows = stream[1].train((0, 1))
+    z = torch.cat([learner.embed(stream[1], rows.gather(1, where)), z_hat], 1)
+    y = torch.cat([stream[1].y[rows.gather(1, where)], y_hat], 1)
+    logits = learner.heads_[0](z, noise)
+    expected = F.cross_entropy(logits.flatten(0, 1), y.flatten(), reduction="none").view(y.shape).mean(1)
+    torch.testing.assert_close(loss(where, noise, y_hat, z_hat), expected)
+    # The third task brings one class; five pairs (t, y) lie behind it, and its output is the second.
+    learner.learn(stream[2])
+    _, _, fed, _ = captured(started(PRER(**TINY_PRER), pictures()), pictures()[0], monkeypatch)["head"]
+    assert len(fed) == 2  # a head of its own sees the new task only
+
+
+def test_one_head_forgets_less_than_naive_where_the_domain_changes():
+    settings = {"epochs": 30, "lr": 5e-3, "channels": (12, 24, 48), "dropout": 0.0}
+    more = {"epochs_autoencoder": 60, "epochs_flow": 40, "lr_autoencoder": 5e-3, "lr_flow": 5e-3, "sparsity": 1e-3}
+    stream = one_head()
+    stream = replace(stream, tasks=stream.tasks[:2])
+    naive = learn(stream, Naive(**TINY | settings), seeds=3, device="cpu")
+    ours = learn(stream, PRER(**TINY_PRER | settings | more), seeds=3, device="cpu")
+    assert ours.matrix[:, 1, 0].mean() > naive.matrix[:, 1, 0].mean() + 20, (ours.matrix, naive.matrix)
 
 
 def test_health_is_reported_for_every_class_after_every_task():

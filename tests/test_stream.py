@@ -11,7 +11,8 @@ from hypothesis import strategies as st
 
 from prer.errors import InputError
 from prer.learners.naive import Naive
-from prer.stream import Stream, merge
+from prer.stream import Stream, arriving
+from prer.task import merge
 
 few = settings(max_examples=60, deadline=None, database=None)
 
@@ -22,6 +23,10 @@ def vectors(n, width=3):
 
 def images(n, *shape, dtype=np.uint8):
     return np.random.default_rng(0).integers(0, 2 if np.dtype(dtype).kind == "f" else 256, (n, *shape)).astype(dtype)
+
+
+X, Y = vectors(8), np.repeat([0, 1], 4)
+IMAGES = images(8, 8, 8)
 
 
 def parts(task, seed=0):
@@ -157,8 +162,12 @@ def test_labels_of_any_kind_become_classes_in_their_order(y, expected):
     labels = [label for task in stream for label in task.labels]
     assert tuple(labels) == expected
     assert {type(label) for label in labels} == {type(expected[0])}  # plain ones, which JSON and TOML can hold
-    back = np.array(labels)[stream[0].y]  # from the id of each sample to its label
-    assert back.tolist() == [v.decode() if isinstance(v, bytes) else v for v in np.asarray(y).tolist()]
+    back = [None] * len(y)
+    for task in stream:
+        for rows in parts(task):
+            for row in rows:
+                back[row] = task.labels[task.y[row]]  # from the place of each sample's class to its label
+    assert back == [v.decode() if isinstance(v, bytes) else v for v in np.asarray(y).tolist()]
 
 
 def test_a_refusal_keeps_nothing_of_the_data_alive():
@@ -177,16 +186,10 @@ def test_bytes_that_are_no_utf8_stay_different_classes():
     assert len({label for task in stream for label in task.labels}) == 4
 
 
-def test_class_ids_are_numbered_in_the_order_of_arrival():
+def test_classes_keep_the_order_they_are_given():
     stream = Stream.split(vectors(12), NAMES[FOUR], tasks=[["dog", "ant"], ["cat", "bee"]])
-    assert [(task.index, task.classes, task.labels) for task in stream] == [
-        (0, range(2), ("dog", "ant")),
-        (1, range(2, 4), ("cat", "bee")),
-    ]
-    assert stream[0].y.tolist() == [1] * 3 + [3] * 3 + [2] * 3 + [0] * 3
-    for task in stream:
-        train, test = parts(task)
-        assert {task.labels[c - task.classes.start] for c in task.y[train + test].tolist()} == set(task.labels)
+    assert [(task.index, task.head, task.labels) for task in stream] == [(0, 0, ("dog", "ant")), (1, 1, ("cat", "bee"))]
+    assert stream[0].y.tolist() == [1] * 3 + [1] * 3 + [0] * 3 + [0] * 3
 
 
 def test_classes_that_no_task_names_are_left_out():
@@ -202,7 +205,7 @@ def test_classes_that_no_task_names_are_left_out():
 def test_the_last_task_may_have_fewer_classes(classes, per_task, sizes):
     y = np.arange(classes * 4) % classes
     stream = Stream.split(vectors(len(y)), y, classes_per_task=per_task)
-    assert [len(task.labels) for task in stream] == [len(task.classes) for task in stream] == sizes
+    assert [len(task.labels) for task in stream] == [task.width for task in stream] == sizes
     assert [label for task in stream for label in task.labels] == list(range(classes))
     assert len(stream) == len(sizes)
 
@@ -210,10 +213,165 @@ def test_the_last_task_may_have_fewer_classes(classes, per_task, sizes):
 def test_merge_sees_what_its_tasks_see():
     stream = Stream.split(vectors(60), np.arange(60) % 5, classes_per_task=3)
     merged = merge(stream.tasks)
-    assert (merged.classes, merged.labels, merged.index) == (range(5), (0, 1, 2, 3, 4), 1)
+    assert (merged.labels, merged.index, merged.width) == ((0, 1, 2, 3, 4), 1, 5)
+    assert merged.y.tolist() == (np.arange(60) % 5).tolist()
+    assert merged.x is stream[0].x
     for part in (0, 1):
         assert parts(merged, 7)[part] == [row for task in stream for row in parts(task, 7)[part]]
-    assert merge(stream.tasks[:1]) == stream[0]
+
+
+@pytest.mark.parametrize("name", ["dog", 7])
+def test_an_order_of_labels_may_be_given_and_leaves_the_others_out(name):
+    labels = ["ant", "bee", "cat", "dog"] if name == "dog" else [0, 3, 5, 7]
+    stream = Stream.split(vectors(12), np.array(labels)[FOUR], order=[name, labels[1], labels[0]], classes_per_task=3)
+    assert [task.labels for task in stream] == [(name, labels[1], labels[0])]
+    assert sorted(np.concatenate(parts(stream[0])).tolist()) == [*range(6), *range(9, 12)]
+
+
+# Like the splits: they must never change.
+SHUFFLED = {0: [6, 7, 0, 5, 9, 2, 4, 3, 8, 1], 1: [2, 8, 1, 5, 3, 9, 6, 0, 4, 7]}
+
+
+@pytest.mark.parametrize("draw", SHUFFLED)
+def test_a_random_order_of_classes_is_the_same_for_ever(draw):
+    stream = Stream.split(vectors(40), np.arange(40) % 10, shuffle=draw)
+    assert [label for task in stream for label in task.labels] == SHUFFLED[draw]
+
+
+# -- the same classes, seen in another way ---------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("kind", ["permuted", "rotated"])
+def test_views_share_one_copy_one_head_and_one_split(kind):
+    stream = getattr(Stream, kind)(images(40, 9, 9), np.arange(40) % 4, tasks=4, name="n")
+    assert (len(stream), stream.name) == (4, "n")
+    for task in stream:
+        assert (task.head, task.width, task.outputs) == (0, 4, (0, 1, 2, 3))
+        assert task.x is stream[0].x
+        assert task.y is stream[0].y
+        assert parts(task, 5) == parts(stream[0], 5)
+    rows = stream[0].test([0, 1])
+    seen = [task.samples(rows)[0] for task in stream]
+    assert torch.equal(seen[0], stream[0].x[rows])  # the first task sees things as they are
+    assert all(not torch.equal(a, b) for i, a in enumerate(seen) for b in seen[:i])
+    assert {(s.dtype, s.shape) for s in seen} == {(torch.uint8, (2, 8, 1, 9, 9))}
+
+
+def test_rotations_go_in_equal_steps():
+    stream = Stream.rotated(images(8, 8, 8), Y, tasks=4, degrees=270)
+    for turns, task in enumerate(stream):
+        assert torch.equal(task.look(task.x), torch.rot90(task.x, turns, (-2, -1)))
+
+
+def test_pixels_are_permuted_by_the_number_that_draws():
+    kinds = [Stream.permuted(images(8, 8, 8), Y, tasks=2, draw=draw)[1] for draw in (0, 0, 1)]
+    first, again, other = (task.look(task.x) for task in kinds)
+    assert torch.equal(first, again)
+    assert not torch.equal(first, other)
+
+
+def test_vectors_cannot_be_rotated_cropped_or_flipped():
+    with pytest.raises(InputError, match="only images can be rotated"):
+        Stream.rotated(X, Y)
+    with pytest.raises(InputError, match="only images can be cropped"):
+        Stream.split(X, Y).augmented(flip=True)
+
+
+# -- tasks that are given one by one ---------------------------------------------------------------------------------
+
+
+def test_each_pair_is_a_task_of_its_own_size_and_classes():
+    stream = Stream.of([(vectors(9), [4, 4, 4, 2, 2, 2, 3, 3, 3]), (vectors(20), np.repeat(["a", "b"], 10))])
+    assert [task.labels for task in stream] == [(2, 3, 4), ("a", "b")]
+    assert [task.head for task in stream] == [0, 1]
+    assert sorted(np.concatenate(parts(stream[1])).tolist()) == list(range(20))
+    assert stream[0].y.tolist() == [2] * 3 + [0] * 3 + [1] * 3
+
+
+def test_known_classes_go_on_with_their_head_and_others_get_a_new_one():
+    brought = [["b", "a", "c"], ["c", "a"], ["b"], ["c", "d"], ["d", "c"], ["a", "b", "c"]]
+    stream = Stream.of((vectors(6 * len(labels)), labels * 6) for labels in brought)
+    assert [task.head for task in stream] == [0, 0, 0, 1, 1, 0]
+    assert [task.labels for task in stream] == [tuple(sorted(labels)) for labels in brought]
+    heads = {0: ("a", "b", "c"), 1: ("c", "d")}
+    for task in stream:
+        assert task.width == len(heads[task.head])
+        assert tuple(heads[task.head][output] for output in task.outputs) == task.labels
+
+
+def test_a_given_test_part_may_come_with_each_pair():
+    stream = Stream.of([(X, Y, X[:2] + 100, [0, 1]), (X, Y)])
+    assert [len(part) for part in parts(stream[0])] == [8, 2]
+    assert [len(part) for part in parts(stream[1])] == [6, 2]
+    assert (stream[0].x[parts(stream[0])[1]] >= 100).all()
+
+
+def test_tasks_arrive_one_by_one_and_are_not_asked_for_in_advance():
+    asked = []
+
+    def days():
+        for day in range(3):
+            asked.append(day)
+            yield vectors(8) + day, Y
+
+    coming = arriving(days())
+    assert asked == []
+    assert next(coming).index == 0
+    assert asked == [0]
+    assert [task.head for task in coming] == [0, 0]
+
+
+BAD_TASKS = {
+    "a new class alone": ([(X, Y), (X, np.full(8, 5))], "task 2 has one class, 5"),
+    "another shape": ([(X, Y), (vectors(8, 4), Y)], "task 2 has other shapes or types than the first"),
+    "another type": ([(IMAGES, Y), (IMAGES / 255, Y)], "task 2 has other shapes or types"),
+    "three parts": ([(X, Y, X)], r"task 1: give \(x, y\)"),
+    "no samples": ([(X[:0], Y[:0])], "x has shape"),
+}
+
+
+@pytest.mark.parametrize(("sources", "said"), BAD_TASKS.values(), ids=BAD_TASKS)
+def test_a_bad_task_is_refused_in_one_sentence(sources, said):
+    with pytest.raises(InputError, match=said):
+        Stream.of(sources)
+
+
+def test_merging_views_and_pools_keeps_what_each_task_sees():
+    views = Stream.permuted(images(40, 8, 8), np.arange(40) % 4, tasks=3)
+    pools = Stream.of(
+        [(vectors(8), Y), (vectors(12) + 50, np.arange(12) % 3 + 7), (vectors(6) + 90, [1, 0, 1, 0, 1, 0])]
+    )
+    for stream, columns in ((views, [0, 0, 0]), (pools, [0, 2, 0])):
+        merged = merge(stream.tasks)
+        for part in (0, 1):
+            rows = torch.tensor([parts(merged, 3)[part]])
+            x, y = merged.samples(rows)
+            each = [task.samples(torch.tensor([parts(task, 3)[part]])) for task in stream]
+            assert torch.equal(x, torch.cat([x for x, _ in each], 1))
+            outputs = [torch.tensor(t.outputs)[y] + c for t, c, (_, y) in zip(stream, columns, each, strict=True)]
+            assert torch.equal(y, torch.cat(outputs, 1))
+
+
+# -- one copy --------------------------------------------------------------------------------------------------------
+
+
+def test_a_file_that_is_mapped_is_not_copied(tmp_path):
+    np.save(tmp_path / "x.npy", images(40, 8, 8))
+    x = np.load(tmp_path / "x.npy", mmap_mode="r")
+    stream = Stream.split(x, np.arange(40) % 4)
+    assert stream[0].x.data_ptr() == x.ctypes.data
+    assert stream.to("cpu")[1].x.data_ptr() == x.ctypes.data
+
+
+def test_a_checksum_is_of_the_data_and_the_labels():
+    x, y = images(8, 8, 8), np.arange(8) % 4
+    assert Stream.split(x, y).sha256 == Stream.split(x.copy(), y.copy()).sha256
+    changed = x.copy()
+    changed[7, 7, 7] ^= 1
+    others = [Stream.split(changed, y), Stream.split(x, (y + 1) % 4), Stream.split(x, y + 1), Stream.of([(x, y)])]
+    assert len({stream.sha256 for stream in (Stream.split(x, y), *others)}) == 5
+    second = images(8, 8, 8) // 2
+    assert Stream.of([(x, y), (x, y)]).sha256 != Stream.of([(x, y), (second, y)]).sha256
 
 
 # -- samples ---------------------------------------------------------------------------------------------------------
@@ -319,9 +477,6 @@ def test_a_seed_meets_the_same_batches_whoever_runs_beside_it():
 
 # -- bad input -------------------------------------------------------------------------------------------------------
 
-X, Y = vectors(8), np.repeat([0, 1], 4)
-IMAGES = images(8, 8, 8)
-
 
 def spoiled(value, kind=float):
     x = X.astype(kind)
@@ -332,7 +487,7 @@ def spoiled(value, kind=float):
 BAD_LABELS = {
     "None": ([None, *Y[1:].tolist()], "missing"),
     "all None": ([None] * 8, "missing"),
-    "nothing": (None, "one value for each sample"),
+    "nothing": (None, "give pairs"),
     "None among strings": (["a"] * 4 + ["b"] * 3 + [None], "missing"),
     "NaN": (np.array([0, 0, 0, 1, 1, 1, 1, np.nan]), "missing"),
     "NaN among objects": (np.array([*"aaabbbb", np.nan], object), "missing"),

@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
@@ -43,8 +44,11 @@ def as_samples(x: np.ndarray | Tensor | Sequence) -> Tensor:
             bad = f"{(~finite).sum()} of {len(array)} samples"
             raise InputError(f"{bad} hold NaN or infinite values (beyond 32-bit floats); drop or fill them first")
     array = array if array.ndim == 2 else _as_images(array)
-    array = np.ascontiguousarray(array)
-    return torch.from_numpy(array if array.flags.writeable else array.copy())
+    with warnings.catch_warnings():
+        warnings.simplefilter(
+            "ignore", UserWarning
+        )  # of arrays that are read-only, mapped files for instance: so are we
+        return torch.from_numpy(np.ascontiguousarray(array))
 
 
 def _as_images(array: np.ndarray) -> np.ndarray:

@@ -20,10 +20,10 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from prer.address import Address
-from prer.errors import RunError
+from prer.errors import InputError, RunError
 from prer.networks import Encoder, Head, Inputs, floats, stack
 from prer.step import Optimiser, Step
-from prer.stream import Task
+from prer.task import Label, Task
 
 EVALUATION_ROWS = 1024  # samples that are embedded at once where no gradient is needed
 
@@ -39,19 +39,23 @@ class Batch(NamedTuple):
     """What a loss sees of one step."""
 
     x: Tensor  # inputs as the networks see them [S, B, ...]
-    y: Tensor  # class ids [S, B]
+    y: Tensor  # which of the head's outputs is right [S, B]
     noise: Tensor  # uniform numbers for dropout [S, B, width]
 
 
 @dataclass(kw_only=True)
 class Learner(ABC):
-    """The base: a shared encoder E and one head S_t for each task, f(x, t) = S_t(E(x))."""
+    """The base: a shared encoder E and one head S_t for each task, f(x, t) = S_t(E(x)).
+
+    A class id counts the pairs (t, y) in the order of their arrival: the same label in two tasks has two ids.
+    """
 
     name: ClassVar[str]
 
     channels: tuple[int, ...] = setting((12, 24, 48), "filters of each convolution (images)", low=1)
     hidden: tuple[int, ...] = setting((128, 64), "width of each hidden layer (vectors)", low=1)
     embedding: int = setting(50, "size of the embedding z", low=2)
+    normalise: bool = setting(False, "standardise each channel of images, by the first task's statistics")
     dropout: float = setting(0.2, "dropout between a head's layers", low=0, high=0.99)
     batch: int = setting(64, "samples in a batch", low=2)
     epochs: int = setting(10, "epochs of a classifier's training", low=0)
@@ -92,30 +96,32 @@ class Learner(ABC):
         self.address_ = Address(tuple(seeds), device)
         self.observe_ = observe or (lambda event: None)
         self.tasks_: list[range] = []  # the class ids of each task so far
-        self.labels_: list[str | int] = []  # the name of each class
+        self.labels_: list[Label] = []  # the name of each class id
+        self.head_of_: list[int] = []  # the head of each task so far
+        self.outputs_: list[tuple[int, ...]] = []  # for each task, where its head has each of its labels
         self.seconds_: dict[str, float] = defaultdict(float)
         self.transient_floats_ = 0
         self.inputs_ = stack(lambda: Inputs(shape), self.address_)
-        self.encoder_ = stack(self._build(Encoder), self.address_ / "encoder")
+        self.encoder_ = stack(self._build(Encoder, normalise=self.normalise), self.address_ / "encoder")
         self.heads_ = nn.ModuleList()
 
     def learn(self, task: Task) -> None:
         """Learn one task; its data is not seen again, unless a memory keeps it."""
         self.meet(task)
-        self.train_classifier(task, [self.encoder_, self.heads_[-1]])
+        self.train_classifier(task, [self.encoder_, self.head_])
         self.after_task(task)
 
-    def predict(self, x: Tensor, task: int) -> Tensor:
-        """Class ids [S, B] of inputs [S, B, ...] that are known to belong to a task."""
-        return self.heads_[task](self.encoder_(self.inputs_(x))).argmax(-1) + self.tasks_[task].start
+    def predict(self, x: Tensor, head: int) -> Tensor:
+        """Which of a head's outputs [S, B] answers inputs [S, B, ...]."""
+        return self.heads_[head](self.encoder_(self.inputs_(x))).argmax(-1)
 
     @torch.no_grad()
     def accuracy(self, task: Task) -> Tensor:
         """Per cent of the task's test part that each seed classifies correctly [S]."""
-        rows = task.test(self.address_.seeds)
-        right = [
-            (self.predict(task.x[part], task.index) == task.y[part]).float() for part in rows.split(EVALUATION_ROWS, 1)
-        ]
+        outputs, right = self.numbers(task.outputs), []
+        for rows in task.test(self.address_.seeds).split(EVALUATION_ROWS, 1):
+            x, y = task.samples(rows)
+            right.append((self.predict(x, task.head) == outputs[y]).float())
         return 100 * torch.cat(right, dim=1).mean(1)
 
     def state(self) -> dict[str, Tensor]:
@@ -129,29 +135,50 @@ class Learner(ABC):
 
     # -- what learners are made of -------------------------------------------------------------------------------
 
+    @property
+    def head_(self) -> Head:
+        """The head of the current task."""
+        head = self.heads_[self.head_of_[-1]]
+        assert isinstance(head, Head)
+        return head
+
     def meet(self, task: Task) -> None:
-        """Take up a new task: its classes and a new head; inputs are standardised by the first one."""
+        """Take up a new task: its classes and, if no head knows them, a new head; the first sets the inputs' scale."""
+        if task.head > len(self.heads_):
+            raise InputError(f"task {task.index + 1} comes before its time; learn a stream's tasks in their order")
         if not self.tasks_:
-            self.inputs_.start(task.x[task.train(self.address_.seeds)] if len(self.shape_) == 1 else task.x)
-        self.tasks_.append(task.classes)
+            self._scale(task)
+        first = self.tasks_[-1].stop if self.tasks_ else 0
+        self.tasks_.append(range(first, first + len(task.labels)))
         self.labels_.extend(task.labels)
+        self.head_of_.append(task.head)
+        self.outputs_.append(task.outputs)
         self.transient_floats_ = 0
-        address = self.address_ / "head" / task.index
-        self.heads_.append(stack(lambda: Head(self.embedding, len(task.classes), self.dropout), address))
+        if task.head == len(self.heads_):
+            address = self.address_ / "head" / task.index
+            self.heads_.append(stack(lambda: Head(self.embedding, task.width, self.dropout), address))
+
+    def _scale(self, task: Task) -> None:
+        """Take the statistics of the first task's training part, where inputs are standardised."""
+        if len(self.shape_) == 1 or self.normalise:
+            rows = task.train(self.address_.seeds)
+            statistics: Any = self.inputs_ if len(self.shape_) == 1 else self.encoder_.layers[0]
+            statistics.start(task.samples(rows)[0])
 
     def train_classifier(self, task: Task, networks: Sequence[nn.Module]) -> None:
         """Minimise `loss` on a task's training part by these networks."""
-        rows = task.train(self.address_.seeds)
+        rows, outputs = task.train(self.address_.seeds), self.numbers(task.outputs)
 
-        def loss(rows: Tensor, noise: Tensor) -> Tensor:
-            return self.loss(Batch(self.inputs_(task.x[rows]), task.y[rows], noise))
+        def loss(x: Tensor, y: Tensor, moves: Tensor, noise: Tensor) -> Tensor:
+            return self.loss(Batch(self.inputs_(task.look(x, moves)), outputs[y], noise))
 
         def feed(address: Address) -> tuple[Tensor, ...]:
             batches = self.batches(rows, address)
-            return batches, self.dropout_noise(batches, address)
+            return batches, task.moves.draw(batches, address), self.dropout_noise(batches, address)
 
         parameters = [p for network in networks for p in network.parameters()]
-        self.train("classifier", parameters, loss, feed, epochs=self.epochs, lr=self.lr, optimiser=self.optimiser)
+        rates = {"epochs": self.epochs, "lr": self.lr, "optimiser": self.optimiser}
+        self.train("classifier", parameters, loss, feed, gather=task.gather, **rates)
 
     def train(
         self,
@@ -163,6 +190,7 @@ class Learner(ABC):
         epochs: int,
         lr: float,
         optimiser: Optimiser = "adam",
+        gather: Callable[[Tensor], tuple[Tensor, ...]] | None = None,
         before_update: Callable[[], None] | None = None,
         decay: bool = False,
     ) -> None:
@@ -176,6 +204,8 @@ class Learner(ABC):
             epochs: how many.
             lr: learning rate.
             optimiser: "adam" or "sgd".
+            gather: turns a step's first tensor, rows, into samples; outside of what a GPU captures, so that data may
+                lie anywhere.
             before_update: in place of `before_step`.
             decay: let the learning rate fall linearly over the epochs.
         """
@@ -186,8 +216,8 @@ class Learner(ABC):
             step.slow_down(1 - epoch / epochs if decay else 1.0)
             inputs = feed(self.address_ / task / phase / epoch)
             total = torch.zeros(len(self.address_.seeds), device=self.address_.device)
-            for batch in zip(*(t.unbind(1) for t in inputs), strict=True):
-                total += step(*batch)
+            for first, *others in zip(*(t.unbind(1) for t in inputs), strict=True):
+                total += step(*(gather(first) if gather else (first,)), *others)
             losses = (total / inputs[0].shape[1]).tolist()
             seconds = time.perf_counter() - begin
             self.seconds_[phase] += seconds
@@ -204,23 +234,27 @@ class Learner(ABC):
         order = (address / "order").permutation(n)[:, : n // size * size]
         return rows.gather(1, order).unflatten(1, (-1, size))
 
-    def dropout_noise(self, batches: Tensor, address: Address) -> Tensor:
-        """Uniform numbers for the dropout of an epoch's batches [S, steps, B, width]."""
-        return (address / "dropout").uniform(*batches.shape[1:3], sum(Head.widths(self.embedding)))
+    def dropout_noise(self, batches: Tensor, address: Address, size: int | None = None) -> Tensor:
+        """Uniform numbers for the dropout of an epoch's batches [S, steps, B, width], or of `size` samples each."""
+        size = batches.shape[2] if size is None else size
+        return (address / "dropout").uniform(batches.shape[1], size, sum(Head.widths(self.embedding)))
 
     def cross_entropy(self, z: Tensor, y: Tensor, noise: Tensor | None = None) -> Tensor:
-        """Mean cross-entropy of the current head on samples of the current task [S]."""
-        logits = self.heads_[-1](z, noise)
-        return mean_cross_entropy(logits, y - self.tasks_[-1].start)
+        """Mean cross-entropy of the current head [S]; y says which of its outputs is right [S, B]."""
+        return mean_cross_entropy(self.head_(z, noise), y)
+
+    def numbers(self, values: Sequence[int]) -> Tensor:
+        """Whole numbers on the learner's device."""
+        return torch.tensor(values, device=self.address_.device)
 
     @torch.no_grad()
     def embed(self, task: Task, rows: Tensor) -> Tensor:
         """E(x) of samples by their rows: [S, n] to [S, n, D]."""
-        parts = [self.encoder_(self.inputs_(task.x[part])) for part in rows.split(EVALUATION_ROWS, 1)]
+        parts = [self.encoder_(self.inputs_(task.samples(part)[0])) for part in rows.split(EVALUATION_ROWS, 1)]
         return torch.cat(parts, dim=1)
 
-    def _build(self, network: Callable[..., Any]) -> Callable[[], Any]:
-        return lambda: network(self.shape_, self.embedding, self.channels, self.hidden)
+    def _build(self, network: Callable[..., Any], **more: Any) -> Callable[[], Any]:
+        return lambda: network(self.shape_, self.embedding, self.channels, self.hidden, **more)
 
     def _check(self, losses: list[float], phase: str, epoch: int) -> None:
         for seed, value in zip(self.address_.seeds, losses, strict=True):

@@ -1,6 +1,6 @@
 """Joint: train on all tasks so far together. Not continual learning, but its upper reference."""
 
-# S seeds, B batch, K classes
+# S seeds, B batch, K outputs of all heads
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from prer.learners.base import Batch, Learner, Observer, mean_cross_entropy
-from prer.stream import Task, merge
+from prer.task import Task, merge
 
 
 @dataclass(kw_only=True)
@@ -29,14 +29,15 @@ class Joint(Learner):
         """Learn all tasks so far, with all heads."""
         self.meet(task)
         self.seen_.append(task)
-        owners = [head for head, classes in enumerate(self.tasks_) for _ in classes]
-        self.owner_ = torch.tensor(owners, device=self.address_.device)  # the head of each class [K]
+        widths = {seen.head: seen.width for seen in self.seen_}
+        owners = [head for head, width in widths.items() for _ in range(width)]
+        self.owner_ = self.numbers(owners)  # the head of each output [K]
         self.train_classifier(merge(self.seen_), [self.encoder_, self.heads_])
 
     def loss(self, batch: Batch) -> Tensor:
-        """Cross-entropy of every sample among the classes of its own task."""
+        """Cross-entropy of every sample among the classes of its own head."""
         z = self.encoder_(batch.x)
-        logits = torch.cat([head(z, batch.noise) for head in self.heads_], dim=-1)  # column k is class k
+        logits = torch.cat([head(z, batch.noise) for head in self.heads_], dim=-1)  # y counts through its columns
         foreign = self.owner_ != self.owner_[batch.y].unsqueeze(-1)
         return mean_cross_entropy(logits.masked_fill(foreign, -torch.inf), batch.y)
 

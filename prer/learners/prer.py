@@ -21,7 +21,7 @@ from prer.density import Density, Gaussian
 from prer.flow import Condition, Flow, Norm
 from prer.learners.base import EVALUATION_ROWS, Learner, Observer, mean_cross_entropy, setting
 from prer.networks import Decoder, Linear, floats, stack
-from prer.stream import Task
+from prer.task import Task
 
 
 class Past(NamedTuple):
@@ -111,39 +111,42 @@ class PRER(Learner):
 
     def train_autoencoder(self, task: Task, past: Past | None) -> None:
         """Learn to reconstruct the new and the old, while the old stays where it is."""
-        rows = task.train(self.address_.seeds)
+        rows, old = task.train(self.address_.seeds), range(self.tasks_[-1].start)
+        outputs = self.numbers(task.outputs)
         networks: list[nn.Module] = [self.encoder_, self.decoder_]
-        classifier = self.heads_[-1]
+        classifier: nn.Module = self.head_
         if self.labels == "auxiliary":
             address = self.address_ / "auxiliary" / len(self.tasks_)
-            classifier = stack(lambda: Linear(self.embedding, task.classes.stop), address)
+            classifier = stack(lambda: Linear(self.embedding, self.tasks_[-1].stop), address)
             self.transient_floats_ += floats(classifier)
         if self.labels != "none":
             networks.append(classifier)
 
         def feed(address: Address) -> tuple[Tensor, ...]:
-            batches, replayed = self._mixed(rows, past, address)
-            return batches, self.dropout_noise(batches, address), *replayed
+            batches, replayed = self._mixed(rows, past.density if past else None, old, address)
+            noise = self.dropout_noise(batches, address)
+            return batches, task.moves.draw(batches, address), noise, *replayed
 
-        def loss(rows: Tensor, noise: Tensor, y_hat: Tensor | None = None, z_hat: Tensor | None = None) -> Tensor:
-            x, y = self.inputs_(task.x[rows]), task.y[rows]
+        def loss(x: Tensor, y: Tensor, moves: Tensor, noise: Tensor, *replayed: Tensor) -> Tensor:
+            y_hat, z_hat = replayed or (None, None)
+            x, real = self.inputs_(task.look(x, moves)), y.shape[1]
             if past is not None and z_hat is not None:
                 with torch.no_grad():
                     x = torch.cat([x, past.decoder(z_hat)], dim=1)
             total, z = self._reconstruction(x)
-            real = rows.shape[1]
             if z_hat is not None and self.weight:
                 total = total + self.weight * self._distance(z_hat, z[:, real:]).mean(1)  # Eq. 3
             if self.labels == "head":
-                total = total + self.label_weight * self.cross_entropy(z[:, :real], y, noise)
+                total = total + self.label_weight * self.cross_entropy(z[:, :real], outputs[y], noise)
             if self.labels == "auxiliary":
-                every = y if y_hat is None else torch.cat([y, y_hat], dim=1)
+                ids = y + old.stop
+                every = ids if y_hat is None else torch.cat([ids, y_hat], dim=1)
                 total = total + self.label_weight * mean_cross_entropy(classifier(z), every)
             return total
 
         parameters = [p for network in networks for p in network.parameters()]
         rates = {"epochs": self.epochs_autoencoder, "lr": self.lr_autoencoder, "decay": self.decay_autoencoder}
-        self.train("autoencoder", parameters, loss, feed, **rates)
+        self.train("autoencoder", parameters, loss, feed, gather=task.gather, **rates)
 
     def _reconstruction(self, x: Tensor) -> tuple[Tensor, Tensor]:
         """The loss of a sparse autoencoder [S] (Eq. 2), and the embeddings [S, B, D]."""
@@ -166,27 +169,27 @@ class PRER(Learner):
 
     def train_density(self, task: Task, past: Past | None) -> None:
         """Maximum likelihood on the new embeddings and on pseudo-embeddings of all old classes."""
-        rows = task.train(self.address_.seeds)
-        z, y = self.embed(task, rows), task.y[rows]
+        rows, old = task.train(self.address_.seeds), range(self.tasks_[-1].start)
+        z, y = self.embed(task, rows), task.y[rows] + old.stop
         address = self.address_ / (len(self.tasks_) - 1) / "flow"
         if self.restart and self.density == "flow" and past is not None:
             self.density_ = self._new_density()
             self.density_.add(past.density.counts[0], self.address_)
-        self.density_.add(torch.bincount(y[0] - task.classes.start, minlength=len(task.classes)), self.address_)
+        self.density_.add(torch.bincount(task.y[rows[0]], minlength=len(task.labels)), self.address_)
         every_z, every_y = self._with_past(z, y, past, address)
         self.density_.start(every_z, every_y)
         noise = self.jitter * every_z.std(1, keepdim=True)
         where = torch.arange(z.shape[1], device=z.device).expand(len(z), -1)
 
         def feed(address: Address) -> tuple[Tensor, ...]:
-            batches, replayed = self._mixed(where, past, address)
+            batches, replayed = self._mixed(where, past.density if past else None, old, address)
             condition = y.gather(1, batches.flatten(1)).view(batches.shape)
             new = z.gather(1, batches.flatten(1, 2).unsqueeze(-1).expand(-1, -1, z.shape[2]))
             new = new.unflatten(1, batches.shape[1:])
             if replayed and past is not None:
                 y_hat, z_hat = replayed
-                old = self._reencoded(z_hat.flatten(1, 2), past).view(z_hat.shape) if self.reencode else z_hat
-                new, condition = torch.cat([new, old], dim=2), torch.cat([condition, y_hat], dim=2)
+                again = self._reencoded(z_hat.flatten(1, 2), past).view(z_hat.shape) if self.reencode else z_hat
+                new, condition = torch.cat([new, again], dim=2), torch.cat([condition, y_hat], dim=2)
             jitter = (address / "jitter").normal(*new.shape[1:])
             return new + noise.unsqueeze(1) * jitter, condition
 
@@ -206,7 +209,7 @@ class PRER(Learner):
         count = int(z.shape[1] * min(old / new, self.share / (1 - self.share)))  # a long stream does not slow down
         if past is None or not count:
             return z, y
-        y_hat = past.density.labels(count, address / "labels")
+        y_hat = past.density.labels(count, address / "labels", range(old))
         z_hat = past.density.sample(y_hat, address / "start", self.temperature)
         if self.reencode:
             z_hat = self._reencoded(z_hat, past)
@@ -233,37 +236,51 @@ class PRER(Learner):
     # -- phase 3 -------------------------------------------------------------------------------------------------
 
     def train_head(self, task: Task) -> None:
-        """Cross-entropy on the new task (Eq. 1). The encoder rests: nothing may move it without R."""
-        rows = task.train(self.address_.seeds)
-        z, y = self.embed(task, rows), task.y[rows]
+        """Cross-entropy on the new task (Eq. 1). The encoder rests: nothing may move it without R.
+
+        A head that has answered earlier tasks learns from embeddings of those, too, drawn from the density.
+        """
+        rows, head = task.train(self.address_.seeds), self.head_of_[-1]
+        z, y = self.embed(task, rows), self.numbers(task.outputs)[task.y[rows]]
         seeds = torch.arange(len(z), device=z.device).unsqueeze(1)
         where = torch.arange(z.shape[1], device=z.device).expand(len(z), -1)
+        earlier = zip(self.tasks_[:-1], self.head_of_, strict=False)
+        old = [c for classes, owner in earlier if owner == head for c in classes]
+        outputs = self.numbers([output for of_task in self.outputs_ for output in of_task])  # of each class id
 
         def feed(address: Address) -> tuple[Tensor, ...]:
-            batches = self.batches(where, address)
-            return batches, self.dropout_noise(batches, address)
+            batches, replayed = self._mixed(where, self.density_, old, address)
+            size = batches.shape[2] + (replayed[0].shape[2] if replayed else 0)
+            return batches, self.dropout_noise(batches, address, size), *replayed
 
-        def loss(at: Tensor, noise: Tensor) -> Tensor:
-            return self.cross_entropy(z[seeds, at], y.gather(1, at), noise)
+        def loss(at: Tensor, noise: Tensor, *replayed: Tensor) -> Tensor:
+            every_z, every_y = z[seeds, at], y.gather(1, at)
+            if replayed:
+                y_hat, z_hat = replayed
+                every_z = torch.cat([every_z, z_hat], dim=1)
+                every_y = torch.cat([every_y, outputs[y_hat]], dim=1)
+            return mean_cross_entropy(self.head_(every_z, noise), every_y)
 
-        parameters = list(self.heads_[-1].parameters())
+        parameters = list(self.head_.parameters())
         self.train("head", parameters, loss, feed, epochs=self.epochs, lr=self.lr, optimiser=self.optimiser)
 
     # -- pseudo-samples ------------------------------------------------------------------------------------------
 
-    def _mixed(self, rows: Tensor, past: Past | None, address: Address) -> tuple[Tensor, tuple[Tensor, ...]]:
+    def _mixed(
+        self, rows: Tensor, density: Density | None, old: Sequence[int], address: Address
+    ) -> tuple[Tensor, tuple[Tensor, ...]]:
         """An epoch's batches of rows, and the labels and embeddings of the pseudo-samples that overwrite a share.
 
-        The share is that of the old classes among all seen, so that every class is seen equally often.
+        The share is that of the old classes among old and new, so that every class is seen equally often.
         """
         batches = self.batches(rows, address)
         steps, size = batches.shape[1:]
-        old, new = self.tasks_[-1].start, len(self.tasks_[-1])
-        count = min(round(size * old / (old + new)), int(size * self.share + 1e-9), size - 1)
-        if past is None or not count:
+        share = len(old) / (len(old) + len(self.tasks_[-1]))
+        count = min(round(size * share), int(size * self.share + 1e-9), size - 1)
+        if density is None or not count:
             return batches, ()
-        y_hat = past.density.labels(steps * count, address / "labels")
-        z_hat = past.density.sample(y_hat, address / "replay", self.temperature)
+        y_hat = density.labels(steps * count, address / "labels", old)
+        z_hat = density.sample(y_hat, address / "replay", self.temperature)
         return batches[..., count:], (y_hat.unflatten(1, (steps, count)), z_hat.unflatten(1, (steps, count)))
 
     @torch.no_grad()
@@ -288,13 +305,13 @@ class PRER(Learner):
             z = self.density_.sample(y, address, self.temperature)
             x = self.decoder_(z)
             again = self.encoder_(x)
-            head = self.heads_[task]
+            head, output = self.heads_[self.head_of_[task]], self.outputs_[task][c - classes.start]
             yield {
                 "event": "health",
                 "task": len(self.tasks_) - 1,
                 "class": self.labels_[c],
-                "agreement": (head(z).argmax(-1) + classes.start == c).float().mean(1).tolist(),
-                "agreement_decoded": (head(again).argmax(-1) + classes.start == c).float().mean(1).tolist(),
+                "agreement": (head(z).argmax(-1) == output).float().mean(1).tolist(),
+                "agreement_decoded": (head(again).argmax(-1) == output).float().mean(1).tolist(),
                 "reconstruction": (x - self.decoder_(again)).square().flatten(2).sum(-1).mean(1).tolist(),
                 "distance": self._distance(z, again).mean(1).tolist(),
                 "nll": (-self.density_.log_prob(again, y)).mean(1).tolist(),
