@@ -12,6 +12,7 @@ from prer.errors import InputError, RunError
 from prer.version import __version__
 
 if TYPE_CHECKING:
+    from prer.data.entry import Entry
     from prer.experiment import Experiment
 
 
@@ -86,6 +87,70 @@ def show(runs: tuple[Path, ...]) -> None:
         show_result(console, records[0], counterpart(records[0], "naive"))
     else:
         show_runs(console, records)
+
+
+@commands.group()
+def data() -> None:
+    """List, fetch and check the data sets that have a name."""
+
+
+@data.command("list")
+def list_data() -> None:
+    """List the data sets: what they are, their terms, and whether they are here."""
+    from rich.console import Console
+
+    from prer.console import show_catalogue
+    from prer.data.catalogue import CATALOGUE
+    from prer.data.entry import data_folder
+
+    show_catalogue(Console(emoji=False, highlight=False), CATALOGUE.values())
+    click.echo(f"Data folder: {data_folder()} (set PRER_DATA to change it)")
+
+
+@data.command()
+@click.argument("names", nargs=-1, required=True, metavar="NAME...")
+def fetch(names: tuple[str, ...]) -> None:
+    """Fetch data sets, or all of them; what is here and whole is left as it is.
+
+    \b
+    prer data fetch mnist cifar10
+    prer data fetch all
+    """
+    from rich.console import Console
+
+    from prer.console import Downloads
+    from prer.data.fetch import fetch
+
+    for entry in _entries(names):
+        with Downloads(Console(emoji=False, highlight=False)) as downloads:
+            where = "built in" if entry.built_in else f"here, {fetch(entry, downloads).path}"
+        click.echo(f"{entry.name}: {where}")
+
+
+@data.command()
+@click.argument("names", nargs=-1, metavar="[NAME...]")
+def check(names: tuple[str, ...]) -> None:
+    """Compare the files that are here with their known checksums."""
+    from rich.console import Console
+
+    from prer.console import show_states
+    from prer.data.checksums import complaint, examine
+
+    console, results = Console(emoji=False, highlight=False), {}
+    for entry in _entries(names or ("all",)):
+        results[entry.name] = examine(entry)
+        show_states(console, entry.name, results[entry.name])
+    wrong = complaint(results, [name for name in names if name in results])
+    if wrong:
+        raise InputError(wrong)
+
+
+def _entries(names: tuple[str, ...]) -> list[Entry]:
+    """The data sets of these names, each once; a wrong name is refused before anything is done."""
+    from prer.data.catalogue import CATALOGUE, known
+
+    chosen = [known(name) for name in dict.fromkeys(names) if name != "all"]
+    return list(CATALOGUE.values()) if "all" in names else chosen
 
 
 def main(arguments: list[str] | None = None) -> None:

@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 from rich.console import Console
+from rich.filesize import decimal
 from rich.live import Live
 from rich.measure import Measurement
+from rich.progress import BarColumn, DownloadColumn, Progress, TaskID, TextColumn, TimeRemainingColumn
+from rich.progress import TransferSpeedColumn as SpeedColumn
 from rich.progress_bar import ProgressBar
 from rich.table import Table
 from rich.text import Text
 
+from prer.data.entry import Entry
 from prer.record import Record
 
 LOW_AGREEMENT = 0.8  # a class whose samples are recognised less often than this is on its way to being forgotten
@@ -219,3 +224,56 @@ def show_runs(console: Console, records: Sequence[Record]) -> None:
         texts = (name, Text(r["learner"]), Text(r["stream"]))
         table.add_row(*texts, str(len(r["seeds"])), *metrics, *memory, clock(r["seconds"]["total"]))
     whole(console, table)
+
+
+class Downloads:
+    """Follows downloads: a bar on a terminal, one line for each file in a log. Use it as a context."""
+
+    def __init__(self, console: Console) -> None:
+        self.console = console
+        columns = (TextColumn("{task.description}", markup=False), BarColumn(), DownloadColumn(), SpeedColumn())
+        off = not console.is_terminal
+        self.bars = Progress(*columns, TimeRemainingColumn(), console=console, transient=True, disable=off)
+        self.known: dict[str, TaskID] = {}
+
+    def __enter__(self) -> Downloads:
+        """Begin to show."""
+        self.bars.start()
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        """Leave the terminal as it was."""
+        self.bars.stop()
+
+    def __call__(self, what: str, done: int, total: int) -> None:
+        """Show how far a download is."""
+        if what not in self.known:
+            self.known[what] = self.bars.add_task(what, total=total, completed=done)
+            if not self.console.is_terminal:
+                say(self.console, f"{what}: fetching {decimal(total)}")
+        self.bars.update(self.known[what], completed=done)
+
+
+def show_catalogue(console: Console, entries: Iterable[Entry]) -> None:
+    """One line for each data set."""
+    table = Table()
+    for column in ("name", "what"):
+        table.add_column(column)
+    for column in ("samples", "shape", "classes"):
+        table.add_column(column, justify="right")
+    for column in ("licence", "here"):
+        table.add_column(column)
+    for entry in entries:
+        there = "built in" if entry.built_in else "here" if entry.found() else f"{decimal(entry.size)} to fetch"
+        shape, classes = "x".join(map(str, entry.shape)), str(len(entry.classes) or 10)
+        table.add_row(entry.name, entry.title, f"{entry.samples:,}", shape, classes, entry.licence, there)
+    whole(console, table)
+
+
+def show_states(console: Console, name: str, states: Mapping[Path, str]) -> None:
+    """How each file of a data set is, one line for each."""
+    if set(states.values()) <= {"missing"}:
+        say(console, f"{name}: {'not here' if states else 'built in'}")
+        return
+    for path, state in states.items():
+        say(console, f"{name}: {state:<8} {path}", None if state == "ok" else "yellow")

@@ -1,5 +1,8 @@
 """The two ways in which a command can fail, and their exit codes."""
 
+import difflib
+from collections.abc import Iterable
+
 
 class InputError(ValueError):
     """What the user gave is wrong; the message is one sentence that says what to do. Exit code 2."""
@@ -7,3 +10,14 @@ class InputError(ValueError):
 
 class RunError(RuntimeError):
     """A run that started well could not go on; the message says what happened and where. Exit code 1."""
+
+
+def did_you_mean(word: str, known: Iterable[str]) -> str:
+    """How a sentence about an unknown word goes on.
+
+    Example:
+        >>> did_you_mean("mnits", ["mnist", "svhn"]), did_you_mean("x", ["mnist", "svhn"])
+        (", did you mean 'mnist'?", '; known are mnist, svhn')
+    """
+    close = difflib.get_close_matches(word, list(known), n=1, cutoff=0.5)
+    return f", did you mean {close[0]!r}?" if close else f"; known are {', '.join(known)}"

@@ -28,7 +28,7 @@ FIRST = ("run", *NAIVE, "--seeds", "2", "--device", "cpu")
 TINY_PRER = ("learner.epochs=1", "learner.epochs_autoencoder=1", "learner.epochs_flow=1", "learner.blocks=1")
 KEYS = {  # the contract of DESIGN.md, "The run folder is the database"
     *("seeds", "matrix", "accuracy", "bwt", "final_accuracy", "final_bwt", "forgetting_first", "forgetting_best"),
-    *("forward_transfer", "memory_floats", "memory_samples", "transient_floats", "seconds", "digest"),
+    *("forward_transfer", "untrained", "memory_floats", "memory_samples", "transient_floats", "seconds", "digest"),
     *("learner", "stream", "device", "version"),
 }
 
@@ -123,7 +123,7 @@ def test_the_version(command):
 def test_help_is_quick_because_it_imports_nothing_heavy():
     code = (
         "import sys, prer; from prer.cli import main\n"
-        "for words in (['--help'], ['run', '--help'], ['show', '-h'], ['--version']): main(words)\n"
+        "for words in ('--help', 'run --help', 'show -h', 'data fetch -h', '--version'): main(words.split())\n"
         "print(sorted({'torch', 'numpy', 'sklearn', 'rich'} & set(sys.modules)))"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, env=environment())
@@ -363,7 +363,7 @@ WRONG = {
     "unknown learner": (["run", "learner.name=ewcc"], "unknown learner 'ewcc'"),
     "no file": (["run", "nowhere.toml"], "there is no file nowhere.toml"),
     "two files": (["run", "learner.epochs=1", "b.toml"], "'b.toml' is not of the form key=value"),
-    "missing data": (["run", "stream.data=nowhere.npz"], "neither a known data set (digits) nor a file"),
+    "missing data": (["run", "stream.data=nowhere.npz"], "neither a known data set (digits, mnist, kmnist"),
     "wrong classes": (["run", "stream.classes_per_task=3"], "task 4 has one class"),
     "out below a file": (["run", "--out", "file/below"], "cannot write the run's folder file/below/"),
     "out is a file": (["run", "--out", "file"], "cannot write the run's folder file/"),

@@ -1,0 +1,66 @@
+"""Whether the files that are here are those that their publishers made."""
+
+from __future__ import annotations
+
+import gzip
+import hashlib
+import zlib
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Literal
+
+from prer.data.entry import Entry, File, Form
+
+BLOCK = 1 << 20
+
+State = Literal["ok", "damaged", "missing"]
+
+
+def examine(entry: Entry) -> dict[Path, State]:
+    """How each file of a data set is, by its path; nothing for what is built in."""
+    if entry.built_in:
+        return {}
+    return states(entry.found() or entry.forms[0])
+
+
+def complaint(results: Mapping[str, Mapping[Path, State]], asked_for: Iterable[str]) -> str:
+    """The first damaged file, or else the first that is missing of what was asked for; empty if all is well."""
+    for name, of_entry in results.items():
+        for path, found in of_entry.items():
+            if found == "damaged":
+                return f"{path} is damaged; `prer data fetch {name}` gets it anew"
+    for name in asked_for:
+        for path, found in results[name].items():
+            if found == "missing":
+                return f"{path} is missing; `prer data fetch {name}` gets it"
+    return ""
+
+
+def states(form: Form) -> dict[Path, State]:
+    """How each file of a form is, by its path."""
+    return {form.place / file.name: state(file, form.place / file.name) for file in form.files}
+
+
+def state(file: File, path: Path) -> State:
+    """Whether a file is there, and its bytes are those that are known."""
+    try:
+        if not path.is_file():
+            return "missing"
+        right = _content_sum(file, path) if file.content_sha256 else _file_sum(file, path)
+    except (OSError, EOFError, zlib.error):  # gzip's own errors, or a file that cannot be read
+        return "damaged"
+    return "ok" if right else "damaged"
+
+
+def _file_sum(file: File, path: Path) -> bool:
+    with path.open("rb") as source:
+        return hashlib.file_digest(source, "sha256").hexdigest() == file.sha256
+
+
+def _content_sum(file: File, path: Path) -> bool:
+    sha, left = hashlib.sha256(), file.content_size
+    with gzip.open(path) as source:
+        while left >= 0 and (block := source.read(BLOCK)):  # few bytes can unpack to very many
+            sha.update(block)
+            left -= len(block)
+    return sha.hexdigest() == file.content_sha256
