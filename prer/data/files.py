@@ -1,33 +1,29 @@
-"""Files to arrays. Nothing here ever unpickles."""
+"""Files to arrays: what a path holds is told by its content, and each format has a file. Nothing here unpickles."""
 
 from __future__ import annotations
 
+import os
+import re
+import stat
+import zlib
+from collections.abc import Sequence
 from pathlib import Path
-from typing import NamedTuple
 
-import numpy as np
-
-from prer.data.catalogue import RECOMMENDED, digits
+from prer.data import cifar, csvs, idx, images, npz, parquet, svhn, zips
+from prer.data.arrays import Data
+from prer.data.guard import ACCEPTED, shown
 from prer.errors import InputError
+from prer.transforms import Fit
 
-
-class Arrays(NamedTuple):
-    """Samples and labels, with a test part where the source gives one."""
-
-    x: np.ndarray
-    y: np.ndarray
-    test: tuple[np.ndarray, np.ndarray] | None = None
-
-
-def load(data: str) -> Arrays:
-    """The arrays behind a name of the catalogue or a path to an .npz file."""
-    if data in RECOMMENDED:
-        return Arrays(*digits())
-    path = find(data)
-    if path is not None:
-        return _npz(path)
-    known = ", ".join(RECOMMENDED)
-    raise InputError(f"stream.data={data!r} is neither a known data set ({known}) nor a file; check the path")
+HEAD = 512  # bytes that tell what a file is
+PICKLE = "it cannot be read, it holds Python objects (a pickle), which could run any code"
+# What is known, but not read, by its first bytes.
+REFUSED = {
+    b"\x89HDF\r\n\x1a\n": "HDF5 is not read; save the arrays with np.savez(x=..., y=...)",
+    b"\x93NUMPY": "it cannot be read, one array only; save two with np.savez(x=..., y=...)",
+    b"\x89PNG": "one image only; give the folder above its class's folder",
+    b"\xff\xd8\xff": "one image only; give the folder above its class's folder",
+}
 
 
 def find(data: str) -> Path | None:
@@ -39,21 +35,126 @@ def find(data: str) -> Path | None:
         return None
 
 
-def _npz(path: Path) -> Arrays:
+def read(path: Path, *, label: str = "", size: int = 0, fit: Fit = "resize", only: Sequence[str] = ()) -> Data:
+    """All samples of a file or folder with their labels.
+
+    Args:
+        path: what is read; see the formats' files.
+        label: the column of labels of a table; the last where none is named.
+        size: the side that all images of a folder or zip are brought to; 0 leaves them as they are.
+        fit: how they are brought to it, "resize" or "pad".
+        only: the names of the files that are used of a folder; all where none are named.
+    """
     try:
-        with path.open("rb") as file, np.lib.npyio.NpzFile(file, allow_pickle=False) as archive:
-            arrays = {name: archive[name] for name in archive.files if name in _NAMES}
-    except Exception as error:  # a damaged archive makes zipfile, zlib and NumPy fail in many ways
-        reason = "it holds Python objects" if "allow_pickle" in str(error) else "it cannot be read"
-        raise InputError(f"{path}: {reason}; give an .npz with plain arrays x, y or x_train, y_train") from None
-    x, y = arrays.get("x_train", arrays.get("x")), arrays.get("y_train", arrays.get("y"))
-    if x is None or y is None:
-        raise InputError(f"{path}: no arrays x, y or x_train, y_train in it; name them so")
-    if ("x_test" in arrays) != ("y_test" in arrays):
-        raise InputError(f"{path}: a test part needs both x_test and y_test")
-    if "x_test" in arrays:
-        return Arrays(x, y, (arrays["x_test"], arrays["y_test"]))
-    return Arrays(x, y)
+        if path.is_dir():
+            return _read_folder(path, size, fit, only)
+        return _read_file(path, label, size, fit)
+    except MemoryError:
+        raise InputError(f"{shown(path)}: it does not fit into memory; give less of it") from None
+    except (OSError, ValueError) as error:
+        if isinstance(error, InputError):
+            raise
+        reason = shown(getattr(error, "strerror", None) or error, 40)
+        raise InputError(f"{shown(path)}: it cannot be read ({reason}); check the path and its permissions") from None
 
 
-_NAMES = ("x", "y", "x_train", "y_train", "x_test", "y_test")
+def _read_folder(path: Path, size: int, fit: Fit, only: Sequence[str]) -> Data:
+    for folder in (path, *_lone_folder(path)):
+        files = [file for file in _visible(folder) if file.is_file() and (not only or file.name in only)]
+        kinds = {file: _kind_in_folder(file) for file in files}
+        for kind, module in (("idx", idx), ("mat", svhn), ("bin", cifar)):
+            if kind in kinds.values():
+                return module.read(folder, [file for file in files if kinds[file] == kind])
+        if files and set(kinds.values()) == {"pickle"}:
+            raise InputError(f"{shown(path)}: {PICKLE}; of CIFAR, take the binary version")
+    return images.read(path, size, fit, only)
+
+
+def _kind_in_folder(path: Path) -> str:
+    """Here a name counts, too: a damaged part of a data set must be refused, and not be left out in silence."""
+    kind, named = _kind(path), {".bin": "bin", ".mat": "mat"}.get(path.suffix, "")
+    named = named or ("idx" if re.search(r"idx\d", path.name) else "")
+    return kind if kind in ("idx", "mat", "bin") else named or kind
+
+
+def _lone_folder(path: Path) -> list[Path]:
+    """The one folder in a folder that holds nothing else."""
+    inside = _visible(path)
+    return [folder for folder in inside if len(inside) == 1 and folder.is_dir()]
+
+
+def _visible(folder: Path) -> list[Path]:
+    return sorted(path for path in folder.iterdir() if not path.name.startswith("."))
+
+
+def _read_file(path: Path, label: str, size: int, fit: Fit) -> Data:
+    kind = _kind(path)
+    if kind == "zip":
+        return npz.read(path) if _is_npz(path) else images.read(path, size, fit)
+    if kind in ("tar", "tar.gz"):
+        return cifar.read_tar(path, kind == "tar.gz")
+    if kind == "mat":
+        return svhn.read(path, [path])
+    if kind == "bin":
+        return cifar.read(path, [path])
+    if kind in ("csv", "parquet"):
+        return (csvs if kind == "csv" else parquet).read(path, label)
+    if kind == "idx":
+        raise InputError(f"{shown(path)}: one idx file only; give the folder that holds images and labels")
+    if kind == "pickle":
+        raise InputError(f"{shown(path)}: {PICKLE}; save plain arrays with np.savez(x=..., y=...)")
+    raise InputError(f"{shown(path)}: {kind}")
+
+
+def _kind(path: Path) -> str:
+    """What a file is: the name of a format, or why it is refused."""
+    status = path.stat()
+    if not stat.S_ISREG(status.st_mode):  # opening a pipe would wait for ever
+        return f"it is no ordinary file; {ACCEPTED}"
+    if not status.st_size:
+        return f"it cannot be read, it is empty; {ACCEPTED}"
+    with path.open("rb") as file:
+        head = file.read(HEAD)
+        file.seek(-min(4, status.st_size), os.SEEK_END)
+        tail = file.read(4)
+    inner = _gunzipped(head) if head.startswith(idx.GZIP) else b""
+    return (
+        _by_magic(head, tail)
+        or ("idx" if idx.is_idx(inner) else "tar.gz" if inner[257:262] == b"ustar" else "")
+        or next((why for magic, why in REFUSED.items() if head.startswith(magic)), "")
+        or ("bin" if cifar.is_cifar(path) else "csv" if _is_text(head) else "")
+        or f"its format is unknown; {ACCEPTED}"
+    )
+
+
+def _by_magic(head: bytes, tail: bytes) -> str:
+    if head.startswith((b"PK\x03\x04", b"PK\x05\x06")):
+        return "zip"
+    if head.startswith(b"PAR1") and tail == b"PAR1":
+        return "parquet"
+    if head[:1] == b"\x80" and head[1:2] in (b"\x02", b"\x03", b"\x04", b"\x05"):
+        return "pickle"
+    if head.startswith(b"MATLAB") or head[124:128] in (b"\x00\x01IM", b"\x01\x00MI", b"\x00\x02IM"):
+        return "mat"
+    if head[257:262] == b"ustar":
+        return "tar"
+    return "idx" if idx.is_idx(head) else ""
+
+
+def _gunzipped(head: bytes) -> bytes:
+    try:
+        return zlib.decompressobj(wbits=31).decompress(head, HEAD)
+    except zlib.error:
+        return b""
+
+
+def _is_text(head: bytes) -> bool:
+    """Text has no control characters; whether it is UTF-8 and a table is found out when it is read."""
+    return not any(byte < 32 and byte not in b"\t\n\r\f" for byte in head)
+
+
+def _is_npz(path: Path) -> bool:
+    with zips.opened(path) as (_, files):
+        if any(name.endswith("data.pkl") for name in files):
+            raise InputError(f"{shown(path)}: {PICKLE}; save plain arrays with np.savez(x=..., y=...)")
+        return any(name.endswith(".npy") for name in files)

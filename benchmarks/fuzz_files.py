@@ -1,0 +1,433 @@
+"""Does any file make `read` crash, hang or fall over? Thousands of damaged files, each read in a worker process.
+
+python benchmarks/fuzz_files.py [--count 12000] [--seed 0] [--seconds 10] [--out FILE.json]
+
+A file starts as a sound one of its format, with sizes and contents of its own, and is then damaged: bits flipped, cut,
+spliced, bytes inserted, fields of its header set to extreme values; compressed formats are damaged inside, too. A file
+must give data, or one sentence, within the time and an address space of 4 GiB above what the worker needs to start.
+"""
+
+import argparse
+import gzip
+import hashlib
+import io
+import itertools
+import json
+import os
+import platform
+import resource
+import select
+import shutil
+import struct
+import subprocess
+import sys
+import tarfile
+import tempfile
+import time
+import zipfile
+import zlib
+from collections import Counter
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import numpy as np
+
+EXTREME = (0, 1, 2, 0x7F, 0x80, 0xFF, 0x7FFF, 0xFFFF, 0x10000, 0x7FFFFFFF, 0x80000000, 0xFFFFFFFE, 0xFFFFFFFF)
+MEMORY = 4 << 30
+
+
+# -- sound files: each gives {name: bytes}, and which of the names is to be damaged (or "" for the file itself) ----------
+
+
+def pixels(rng, *shape):
+    return rng.integers(0, 256, shape, dtype=np.uint8)
+
+
+def idx_bytes(array):
+    code = {"u": 8, "i": 12}[array.dtype.kind]
+    return struct.pack(f">BBBB{array.ndim}I", 0, 0, code, array.ndim, *array.shape) + array.tobytes()
+
+
+def idx(rng, packed=False):
+    files = {}
+    for part in ("train", "t10k"):
+        n = int(rng.integers(2, 9))
+        labels = rng.integers(0, 10, n).astype(np.uint8 if rng.random() < 0.7 else ">i4")
+        files[f"{part}-images-idx3-ubyte"] = idx_bytes(pixels(rng, n, 8, 9))
+        files[f"{part}-labels-idx1-ubyte"] = idx_bytes(labels)
+    target = str(rng.choice(list(files)))
+    if packed:
+        if rng.random() < 0.6:
+            files[target] = damaged(rng, files[target], 16)
+        files = {f"{name}.gz": gzip.compress(data, 1, mtime=0) for name, data in files.items()}
+        target += ".gz"
+    return files, target, 16
+
+
+def cifar_bytes(rng, n):
+    if rng.random() < 0.5:
+        return np.concatenate([rng.integers(0, 10, (n, 1), dtype=np.uint8), pixels(rng, n, 3072)], 1).tobytes()
+    labels = np.stack([rng.integers(0, 20, n), rng.integers(0, 100, n)], 1).astype(np.uint8)
+    return np.concatenate([labels, pixels(rng, n, 3072)], 1).tobytes()
+
+
+def cifar(rng):
+    files = {"data_batch_1.bin": cifar_bytes(rng, 2)}
+    return files, "data_batch_1.bin" if rng.random() < 0.5 else "", 4
+
+
+def tar(rng):
+    buffer = io.BytesIO()
+    with tarfile.open(fileobj=buffer, mode="w") as archive:
+        for name in ("c/data_batch_1.bin", "c/test_batch.bin", "c/readme.html"):
+            data = cifar_bytes(rng, 1) if name.endswith("bin") else b"hello"
+            info = tarfile.TarInfo(name)
+            info.size = len(data)
+            archive.addfile(info, io.BytesIO(data))
+    data = buffer.getvalue()[:10240]
+    data = damaged(rng, data, 512) if rng.random() < 0.7 else data
+    return {"c.tar.gz": gzip.compress(data, 1, mtime=0) if rng.random() < 0.8 else data}, "", 32
+
+
+def mat(rng):
+    from scipy.io import savemat
+
+    n, buffer = int(rng.integers(1, 6)), io.BytesIO()
+    kind = rng.choice([np.uint8, np.float64, np.int16])
+    arrays = {
+        "X": pixels(rng, 8, 9, 3, n).astype(kind),
+        "y": rng.integers(1, 11, (n, 1)).astype(rng.choice([np.uint8, np.float64])),
+    }
+    savemat(buffer, arrays)
+    data = buffer.getvalue()
+    return (
+        {"train_32x32.mat": mat_packed(rng, data) if rng.random() < 0.6 else data},
+        "" if rng.random() < 0.5 else "train_32x32.mat",
+        200,
+    )
+
+
+def mat_packed(rng, data):
+    """The same with its arrays compressed, some of them damaged before that."""
+    parts, rest = [data[:128]], data[128:]
+    while rest:
+        length = 8 + struct.unpack("<II", rest[:8])[1]
+        element = damaged(rng, rest[:length], 64) if rng.random() < 0.3 else rest[:length]
+        packed, rest = zlib.compress(element, 1), rest[length:]
+        parts.append(struct.pack("<II", 15, len(packed)) + packed)
+    return b"".join(parts)
+
+
+def npz(rng):
+    n, inner = int(rng.integers(2, 9)), {}
+    for name in ("x", "y") if rng.random() < 0.5 else ("x_train", "y_train", "x_test", "y_test"):
+        buffer = io.BytesIO()
+        labels = np.array(["a", "b"])[rng.integers(0, 2, n)] if rng.random() < 0.3 else rng.integers(0, 3, n)
+        np.save(
+            buffer, labels if name[0] == "y" else pixels(rng, n, 8, 8) if rng.random() < 0.5 else rng.random((n, 4))
+        )
+        inner[f"{name}.npy"] = buffer.getvalue()
+    if rng.random() < 0.6:
+        name = str(rng.choice(list(inner)))
+        inner[name] = damaged(rng, inner[name], 128)
+    return {"a.npz": zipped(rng, inner)}, "", 64
+
+
+def zipped(rng, files):
+    buffer = io.BytesIO()
+    with zipfile.ZipFile(buffer, "w", zipfile.ZIP_DEFLATED if rng.random() < 0.5 else zipfile.ZIP_STORED) as archive:
+        for name, data in files.items():
+            archive.writestr(zipfile.ZipInfo(name), data)
+    return buffer.getvalue()
+
+
+def image_bytes(rng):
+    from PIL import Image
+
+    mode = str(rng.choice(["L", "RGB", "P", "RGBA", "1", "LA", "CMYK", "I;16"]))
+    form = str(rng.choice(["PNG", "JPEG", "BMP", "GIF", "WEBP", "TIFF", "PPM"]))
+    array = pixels(rng, 8, 8, 3)
+    image = Image.fromarray(array)
+    image = Image.fromarray(array[..., 0].astype(np.uint16) * 257) if mode == "I;16" else image.convert(mode)
+    buffer = io.BytesIO()
+    try:
+        image.save(buffer, form)
+    except (OSError, ValueError, KeyError):  # not every format has every mode
+        image.convert("RGB").save(buffer, form)
+    return buffer.getvalue()
+
+
+def image_files(rng):
+    names = [f"{part}{label}/{i}.png" for part in ("train/", "test/") for label in "ab" for i in range(2)]
+    return {name: image_bytes(rng) for name in names[: int(rng.choice([4, 8]))]}
+
+
+def folder(rng):
+    files = image_files(rng)
+    return files, str(rng.choice(list(files))), 64
+
+
+def zip_of_images(rng):
+    files = image_files(rng)
+    if rng.random() < 0.6:
+        name = str(rng.choice(list(files)))
+        files[name] = damaged(rng, files[name], 64)
+    return {"a.zip": zipped(rng, files)}, "", 64
+
+
+def csv(rng):
+    comma, n = str(rng.choice([",", ";", "\t"])), int(rng.integers(1, 9))
+    rows = [["a", "b", '"c d"', "label"]]
+    rows += [[f"{v:.3g}" for v in rng.normal(size=3)] + [str(rng.choice(["cat", "dog", "1", "2.0"]))] for _ in range(n)]
+    text = str(rng.choice(["\n", "\r\n"])).join(comma.join(row) for row in rows)
+    return {"a.csv": (b"\xef\xbb\xbf" if rng.random() < 0.2 else b"") + text.encode() + b"\n"}, "", 40
+
+
+def parquet(rng):
+    import pyarrow
+    from pyarrow import parquet as writer
+
+    n, buffer = int(rng.integers(1, 20)), io.BytesIO()
+    label = pyarrow.array(rng.choice(["cat", "dog"], n)) if rng.random() < 0.5 else pyarrow.array(rng.integers(0, 3, n))
+    table = pyarrow.table({"a": rng.normal(size=n), "b": rng.integers(0, 9, n), "label": label})
+    writer.write_table(table, buffer, compression=str(rng.choice(["none", "snappy", "gzip", "zstd"])))
+    return {"a.parquet": buffer.getvalue()}, "", 64
+
+
+FORMATS = {
+    "idx": idx,
+    "idx.gz": lambda rng: idx(rng, packed=True),
+    "cifar .bin": cifar,
+    "tar.gz": tar,
+    "mat": mat,
+    "npz": npz,
+    "zip of images": zip_of_images,
+    "folder of images": folder,
+    "csv": csv,
+    "parquet": parquet,
+}
+
+
+# -- damage ------------------------------------------------------------------------------------------------------------
+
+
+def damaged(rng, data, header):
+    """The same bytes after one to four accidents."""
+    data = bytearray(data)
+    for _ in range(int(rng.integers(1, 5))):
+        if data:
+            data = ACCIDENTS[int(rng.integers(len(ACCIDENTS)))](rng, data, header)
+    return bytes(data)
+
+
+def _flip(rng, data, header):
+    for place in rng.integers(0, len(data), int(rng.integers(1, 9))):
+        data[place] ^= 1 << int(rng.integers(8))
+    return data
+
+
+def _cut(rng, data, header):
+    return data[: int(rng.integers(0, len(data)))]
+
+
+def _splice(rng, data, header):
+    a, b, to = (int(v) for v in rng.integers(0, len(data), 3))
+    piece = data[min(a, b) : max(a, b)][:2048]
+    return data[:to] + piece + data[to + (len(piece) if rng.random() < 0.5 else 0) :]
+
+
+def _insert(rng, data, header):
+    to = int(rng.integers(0, len(data) + 1))
+    return data[:to] + rng.bytes(int(rng.integers(1, 64))) + data[to:]
+
+
+def _field(rng, data, header):
+    """A field of the header, or of the directory at the end, with an extreme value."""
+    value, width = int(rng.choice(EXTREME)), int(rng.choice([1, 2, 4, 8]))
+    field = (value & (256**width - 1)).to_bytes(width, "little" if rng.random() < 0.5 else "big")
+    place = int(rng.integers(0, min(header, len(data))))
+    place = place if rng.random() < 0.7 else max(len(data) - place - width, 0)
+    data[place : place + width] = field
+    return data
+
+
+def _text(rng, data, header):
+    """Words that parsers know, at places where they were not."""
+    word = rng.choice(
+        [b"nan", b"", b",", b'"', b"\n", b"\0", b"1e999", b"-1", b"../", b"PK\x03\x04", b"PAR1", b"ustar", b"\xff\xfe"]
+    )
+    to = int(rng.integers(0, len(data) + 1))
+    return data[:to] + word + data[to + (len(word) if rng.random() < 0.5 else 0) :]
+
+
+ACCIDENTS = (_flip, _cut, _splice, _insert, _field, _field, _text)
+
+
+def case(seed, number, attempt):
+    """The files of one case, and the name that is read; '.' is their folder."""
+    rng = np.random.default_rng([seed, number, attempt])
+    kind = list(FORMATS)[number % len(FORMATS)]
+    files, target, header = FORMATS[kind](rng)
+    name = target or next(iter(files))
+    inside = (
+        kind in ("tar.gz", "npz", "zip of images", "idx.gz", "mat") and rng.random() < 0.4
+    )  # damaged within, and sound without
+    if number >= 2 * len(FORMATS) and not inside:
+        files[name] = damaged(rng, files[name], header)
+    return kind, files, name, "." if target else name
+
+
+# -- workers -----------------------------------------------------------------------------------------------------------
+
+
+def work():
+    """Read one path after the other; say of each what became of it."""
+    from prer.data.files import read
+    from prer.errors import InputError
+
+    with open("/proc/self/statm") as file:
+        used = int(file.read().split()[0]) * resource.getpagesize()
+    resource.setrlimit(resource.RLIMIT_AS, (used + MEMORY, used + MEMORY))
+    for line in sys.stdin:
+        start = time.perf_counter()
+        try:
+            data = read(Path(json.loads(line)))
+            sound = len(data.x) == len(data.y) > 0 and 0 <= data.tests < len(data.y)
+            result, said = "accepted" if sound else "tracebacks", f"{data.x.shape} {len(data.y)} {data.tests}"
+        except InputError as error:
+            said = str(error)
+            result = "refused" if said.isprintable() and len(said) < 300 else "tracebacks"
+        except BaseException as error:
+            result, said = "tracebacks", f"{type(error).__name__}: {error}"
+        peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+        print(json.dumps([result, said, time.perf_counter() - start, peak]), flush=True)
+
+
+class Worker:
+    """A process that reads files, started anew when one has killed or stopped it."""
+
+    def __init__(self, seconds):
+        self.seconds, self.process = seconds, None
+
+    def read(self, path):
+        """What became of one path."""
+        if self.process is None:
+            command = [sys.executable, __file__, "--worker"]
+            self.process = subprocess.Popen(
+                command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True
+            )
+            self._ask(os.devnull, 60)  # until it has imported everything
+        return self._ask(path, self.seconds)
+
+    def _ask(self, path, seconds):
+        self.process.stdin.write(json.dumps(str(path)) + "\n")
+        self.process.stdin.flush()
+        ready, _, _ = select.select([self.process.stdout], [], [], seconds)
+        line = self.process.stdout.readline() if ready else ""
+        if line:
+            return json.loads(line)
+        result = "crashes" if ready else "hangs"
+        self.process.kill()
+        said = f"exit {self.process.wait()}"
+        self.process = None
+        return [result, said, seconds, 0]
+
+
+def main():
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--count", type=int, default=12_000)
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--seconds", type=float, default=10.0)
+    parser.add_argument("--workers", type=int, default=2)
+    parser.add_argument("--out")
+    parser.add_argument("--keep", help="a folder for the files that were neither accepted nor refused")
+    parser.add_argument("--worker", action="store_true", help=argparse.SUPPRESS)
+    options = parser.parse_args()
+    if options.worker:
+        work()
+    else:
+        fuzz(options)
+
+
+def fuzz(options):
+    """Make the files, have them read, and write down what became of them."""
+    seen, tables, faults = set(), {kind: Counter() for kind in FORMATS}, []
+
+    def one(worker, number):
+        for attempt in itertools.count():
+            kind, files, name, path = case(options.seed, number, attempt)
+            digest = hashlib.sha256(files[name]).digest()
+            if digest not in seen:
+                break
+        seen.add(digest)
+        with tempfile.TemporaryDirectory() as root:
+            for relative, data in files.items():
+                place = Path(root, "data", relative)
+                place.parent.mkdir(parents=True, exist_ok=True)
+                place.write_bytes(data)
+            result, said, seconds, peak = worker.read(Path(root, "data", path))
+            if result not in ("accepted", "refused"):
+                faults.append(
+                    {
+                        "format": kind,
+                        "number": number,
+                        "attempt": attempt,
+                        "result": result,
+                        "said": said.replace(root, "")[:300],
+                    }
+                )
+                print(faults[-1], flush=True)
+                if options.keep:
+                    shutil.copytree(Path(root, "data"), Path(options.keep, str(number)), dirs_exist_ok=True)
+        table = tables[kind]
+        table.update({"files": 1, "distinct": 1, result: 1})
+        table["slowest seconds"] = max(table["slowest seconds"], round(seconds, 3))
+        table["peak MiB of a worker"] = max(table["peak MiB of a worker"], peak // 1024)
+
+    def share(first):
+        worker = Worker(options.seconds)
+        for number in range(first, options.count, options.workers):
+            one(worker, number)
+        if worker.process:
+            worker.process.stdin.close()
+            worker.process.wait()
+            worker.process.stdout.close()
+
+    start = time.perf_counter()
+    with ThreadPoolExecutor(options.workers) as pool:
+        list(pool.map(share, range(options.workers)))
+    fields = (
+        "files",
+        "distinct",
+        "accepted",
+        "refused",
+        "crashes",
+        "hangs",
+        "tracebacks",
+        "slowest seconds",
+        "peak MiB of a worker",
+    )
+    record = {
+        "command": f"python benchmarks/fuzz_files.py --count {options.count} --seed {options.seed} --seconds {options.seconds:g}",
+        "hardware": f"{platform.machine()}, {options.workers} workers, 4 GiB of memory for each",
+        "versions": versions(),
+        "seed": options.seed,
+        "total": {field: sum(table[field] for table in tables.values()) for field in fields[:7]},
+        "formats": {kind: {field: table[field] for field in fields} for kind, table in tables.items()},
+        "faults": faults,
+        "seconds": round(time.perf_counter() - start),
+    }
+    print(json.dumps(record, indent=1))
+    if options.out:
+        Path(options.out).write_text(json.dumps(record, indent=1) + "\n")
+
+
+def versions():
+    from importlib.metadata import version
+
+    names = ("numpy", "torch", "pillow", "pyarrow", "scipy")
+    return {"python": platform.python_version()} | {name: version(name) for name in names}
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,153 @@
+"""Folders and zips of images, one folder for each class: CLASS/file, or train/CLASS/file and test/CLASS/file."""
+
+# N images, C channels, H and W image
+
+from __future__ import annotations
+
+import io
+import os
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path, PurePosixPath
+from typing import TYPE_CHECKING, BinaryIO, NamedTuple
+
+import numpy as np
+import torch
+
+from prer.data.arrays import Data
+from prer.data.guard import ACCEPTED, about, as_text, check_growth, check_names, in_parts, shown, sound
+from prer.data.zips import contents, opened
+from prer.errors import InputError
+from prer.transforms import Fit, resized
+
+if TYPE_CHECKING:
+    from PIL.Image import Image
+
+FORMATS = ("PNG", "JPEG", "BMP", "GIF", "WEBP", "TIFF", "PPM")
+PIXELS = 4096 * 4096  # the most an image may have
+GREY = ("1", "L", "LA", "La", "I", "I;16", "I;16B", "I;16L", "F")
+PARTS = ({"train", "training"}, {"test", "testing", "val", "valid", "validation"})
+TEXT = (".txt", ".csv", ".json", ".md", ".xml")
+
+
+class Entry(NamedTuple):
+    """A file below the folder or in the zip: the names of its folders and its own, its bytes, and how to open it."""
+
+    parts: tuple[str, ...]
+    size: int
+    open: Callable[[], BinaryIO]
+
+
+def read(path: Path, size: int = 0, fit: Fit = "resize", only: Sequence[str] = ()) -> Data:
+    """Images [N, C, H, W] with the names of their folders as labels.
+
+    All grey gives one channel, anything else three. Transparency is dropped, and so is the orientation a camera notes.
+    """
+    if path.is_dir():
+        return _read(path, [e for e in _in_folder(path) if not only or e.parts[-1] in only], size, fit)
+    with opened(path) as (archive, files):
+        entries = [
+            Entry(PurePosixPath(name).parts, info.file_size, lambda i=info: io.BytesIO(contents(archive, i)))
+            for name, info in files.items()
+        ]
+        return _read(path, entries, size, fit)
+
+
+def _in_folder(folder: Path) -> Iterator[Entry]:
+    """Every file below a folder; each folder once, however links go round."""
+    seen: set[tuple[int, int]] = set()
+    waiting: list[tuple[Path, tuple[str, ...]]] = [(folder, ())]
+    while waiting:
+        here, parts = waiting.pop()
+        status = here.stat()
+        if (status.st_dev, status.st_ino) in seen:
+            continue
+        seen.add((status.st_dev, status.st_ino))
+        for entry in sorted(os.scandir(here), key=lambda entry: entry.name):
+            path, names = here / entry.name, (*parts, entry.name)
+            if entry.is_dir():
+                waiting.append((path, names))
+            elif not entry.is_file() and _is_wanted(names):  # a pipe, or a link to nothing
+                raise InputError(f"{shown(path)}: it is no ordinary file; take it away")
+            elif entry.is_file():
+                yield Entry(names, entry.stat().st_size, lambda path=path: path.open("rb"))
+
+
+def _read(path: Path, entries: list[Entry], size: int, fit: Fit) -> Data:
+    train, test = _in_parts([entry for entry in entries if _is_wanted(entry.parts)])
+    if not train:
+        raise InputError(f"{shown(path)}: no folders with images in it; {ACCEPTED}")
+    lone = next((entry for entry in train + test if len(entry.parts) < 2), None)
+    if lone:
+        raise InputError(f"{shown(path)}: {shown(lone.parts[-1])!r} lies in no folder; give each class a folder")
+    with about(path):
+        check_names(entry.parts[0] for entry in train + test)
+    labels = [as_text(entry.parts[0]) for entry in train + test]
+    return Data(_pool(path, train + test, size, fit), np.array(labels, dtype=str), len(test))
+
+
+def _is_wanted(parts: tuple[str, ...]) -> bool:
+    """Leave out what systems and people put beside images."""
+    hidden = any(part.startswith(".") or part == "__MACOSX" for part in parts)
+    return not hidden and parts[-1].lower() not in ("thumbs.db", "desktop.ini") and not parts[-1].lower().endswith(TEXT)
+
+
+def _in_parts(entries: list[Entry]) -> tuple[list[Entry], list[Entry]]:
+    """The training and the test part, each in the order of names, without the folders above the classes."""
+    entries = sorted(entries, key=lambda entry: entry.parts)
+    for _ in range(2):  # the folder that was zipped, and a part that is alone
+        if len({entry.parts[0] for entry in entries}) == 1 and all(len(entry.parts) > 2 for entry in entries):
+            entries = [_below(entry) for entry in entries]
+    tops = {entry.parts[0].lower() for entry in entries}
+    if not tops & PARTS[0] or not tops <= PARTS[0] | PARTS[1]:
+        return entries, []
+    train, test = in_parts(entries, lambda entry: entry.parts[0])
+    return [_below(entry) for entry in train], [_below(entry) for entry in test]
+
+
+def _below(entry: Entry) -> Entry:
+    return entry._replace(parts=entry.parts[1:])
+
+
+def _pool(path: Path, entries: list[Entry], size: int, fit: Fit) -> np.ndarray:
+    """All images in one array, which gets three channels with the first image in colour."""
+    pool, decoded, packed = np.empty((0, 0, 0, 0), np.uint8), 0, sum(entry.size for entry in entries)
+    for row, entry in enumerate(entries):
+        image = _decoded(path, entry)
+        decoded += image.size
+        check_growth(path, decoded if size else image.size * len(entries), packed)
+        if size:
+            image = resized(torch.from_numpy(image)[None], size, fit)[0].numpy()
+        if not row:
+            pool = np.empty((len(entries), *image.shape), np.uint8)
+        if image.shape[1:] != pool.shape[2:]:
+            sizes = " and ".join(f"{shape[-1]}x{shape[-2]}" for shape in (pool.shape, image.shape))
+            raise InputError(f"{shown(path)}: its images have different sizes, {sizes}; set stream.size, 32 say")
+        if len(image) > pool.shape[1]:
+            pool = np.repeat(pool, 3, axis=1)
+        pool[row] = image  # a grey one fills all channels
+    return pool
+
+
+def _decoded(path: Path, entry: Entry) -> np.ndarray:
+    from PIL import Image
+
+    name = f"{shown(path, 40)}: {shown('/'.join(entry.parts), 50)}"
+    with sound(name), entry.open() as file, Image.open(file, formats=FORMATS) as image, about(name):
+        if image.width * image.height > PIXELS:
+            raise InputError(f"an image of {image.width}x{image.height} pixels; 4096x4096 is the most")
+        return pixels(image)
+
+
+def pixels(image: Image) -> np.ndarray:
+    """An image as bytes [C, H, W], with one channel where it is grey and three where it is not."""
+    if image.mode not in GREY:
+        colours = np.ascontiguousarray(np.moveaxis(np.asarray(image.convert("RGB")), -1, 0))
+        # Only the pixels tell whether the colours of a palette are grey, as in a GIF of a grey image.
+        return colours[:1] if image.mode == "P" and (colours == colours[:1]).all() else colours
+    if image.mode in ("1", "L", "LA", "La"):
+        return np.array(image.convert("L"))[None]
+    deep = np.asarray(image, np.float64)[None]
+    most = 1.0 if image.mode == "F" else 65535.0  # 16 bits, whatever they are kept in
+    if not (deep.min() >= 0 and deep.max() <= most):
+        raise InputError("an image holds grey values beyond 16 bits, or floats beyond [0, 1]; save it with 8 bits")
+    return np.round(deep * (255 / most)).astype(np.uint8)

@@ -1,0 +1,142 @@
+"""Python objects to arrays: data sets of (x, y) pairs or of rows with names, and data frames.
+
+What an object is, is told by what it can do; none of the libraries that make them is imported.
+"""
+
+# N samples, C channels, H and W image
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from prer.data.arrays import Data, as_labels
+from prer.data.csvs import find_column
+from prer.data.frames import checked, is_number, of_frame
+from prer.data.guard import shown
+from prer.data.images import pixels
+from prer.errors import InputError
+
+SAMPLES = ("image", "img", "pixel_values", "x", "features")
+LABELS = ("label", "labels", "fine_label", "y", "target")
+WANTED = "give pairs (x, y), rows such as {'image': ..., 'label': 3}, or a data frame"
+
+
+def as_data(source: Any, y: Any = None) -> Data:
+    """All samples of an object with their labels.
+
+    Args:
+        source: a data set of torch (by index or iterable) or any sequence or iterable of pairs (x, y); rows with names
+            as Hugging Face gives them; or a data frame. An x is a tensor or an array, or an image of pillow.
+        y: the name of the label where rows or columns have names; or the labels, where the source holds samples only.
+
+    Example:
+        >>> rows = [{"height": 1.5, "width": 2, "label": "cat"}, {"height": 2.5, "width": 1, "label": "dog"}]
+        >>> data = as_data(rows)
+        >>> data.x.tolist(), data.y.tolist()
+        ([[1.5, 2.0], [2.5, 1.0]], ['cat', 'dog'])
+    """
+    if hasattr(source, "columns") and hasattr(source, "to_numpy"):
+        return of_frame(source, y)
+    items = _items(source)
+    first = next(items, None)
+    if first is None:
+        raise InputError(f"there are no samples; {WANTED}")
+    everything = _chained(first, items)
+    if isinstance(first, Mapping):
+        return _of_rows(everything, first, y)
+    if y is not None and not isinstance(y, str):
+        return checked(_stacked(list(everything)), as_labels(y))
+    pairs = [_pair(item) for item in everything]
+    return checked(_stacked([x for x, _ in pairs]), as_labels([label for _, label in pairs]))
+
+
+def _items(source: Any) -> Iterator[Any]:
+    """By index where there is a length: a data set of torch need not say where it ends."""
+    if hasattr(source, "__len__") and hasattr(source, "__getitem__") and not isinstance(source, (Mapping, str, bytes)):
+        return (source[i] for i in range(len(source)))
+    if isinstance(source, Iterable) and not isinstance(source, (Mapping, str, bytes)):
+        return iter(source)
+    raise InputError(f"no data in a {type(source).__name__}; {WANTED}")
+
+
+def _chained(first: Any, rest: Iterator[Any]) -> Iterator[Any]:
+    yield first
+    yield from rest
+
+
+def _pair(item: Any) -> tuple[Any, Any]:
+    if not isinstance(item, (tuple, list)) or len(item) != 2:
+        raise InputError(f"a sample is of type {shown(type(item).__name__, 30)}; {WANTED}")
+    return item[0], item[1]
+
+
+# -- rows with names -------------------------------------------------------------------------------------------------
+
+
+def _of_rows(rows: Iterable[Any], first: Mapping[str, Any], y: Any) -> Data:
+    names = list(first)
+    label = _label_of(names, y)
+    sample = next((name for name in SAMPLES if name in names and name != label), None)
+    chosen = [sample] if sample else [name for name in names if name != label and is_number(first[name])]
+    if not chosen:
+        raise InputError(f"no samples in a row with {shown(', '.join(map(str, names)))}; {WANTED}")
+    samples, labels = [], []
+    for number, row in enumerate(rows, 1):
+        absent = [name for name in (*chosen, label) if not isinstance(row, Mapping) or row.get(name) is None]
+        if absent:
+            raise InputError(f"row {number} has no {shown(absent[0], 30)!r}; fill it or drop the row")
+        text = next((name for name in chosen if not sample and not is_number(row[name])), None)
+        if text is not None:
+            raise InputError(f"row {number}: {shown(text, 30)!r} is no number; encode it or drop the row")
+        samples.append(row[sample] if sample else np.array([row[name] for name in chosen], np.float32))
+        labels.append(row[label])
+    return Data(_stacked(samples), as_labels(labels))
+
+
+def _label_of(names: Sequence[str], y: Any) -> str:
+    if isinstance(y, str):
+        return names[find_column(names, y)]
+    found = next((name for name in LABELS if name in names), None)
+    if found is None:
+        raise InputError(f"which of {shown(', '.join(map(str, names)))} is the label? Name it: y='...'")
+    return found
+
+
+# -- samples ---------------------------------------------------------------------------------------------------------
+
+
+def _stacked(samples: list[Any]) -> np.ndarray | Tensor:
+    """One array of all samples; grey images among coloured ones get three channels."""
+    arrays = [_as_array(sample) for sample in samples]
+    if all(hasattr(sample, "getbands") for sample in samples):
+        colours = max(len(array) for array in arrays)
+        arrays = [np.repeat(array, colours // len(array), axis=0) for array in arrays]
+    first = arrays[0]
+    odd = next((array for array in arrays if array.shape != first.shape), None)
+    if odd is not None:
+        raise InputError(f"samples have shapes {first.shape} and {odd.shape}; bring them to one")
+    x = np.stack(arrays)
+    if x.dtype.kind not in "biuf":
+        raise InputError(f"samples of type {shown(x.dtype, 30)} are no numbers; {WANTED}")
+    if x.dtype.kind == "f" and np.isnan(x).any():
+        raise InputError("some samples hold NaN; drop or fill them first")
+    if isinstance(samples[0], Tensor):
+        return torch.from_numpy(x)
+    return x if x.ndim > 1 else x[:, None]
+
+
+def _as_array(sample: Any) -> np.ndarray:
+    if isinstance(sample, Tensor):
+        sample = sample.detach().cpu()
+        return (sample.float() if sample.dtype == torch.bfloat16 else sample).numpy()
+    if hasattr(sample, "getbands"):  # an image of pillow
+        return pixels(sample)
+    try:
+        return np.asarray(sample)
+    except ValueError:  # lists of different lengths
+        return np.empty(0, dtype=object)
