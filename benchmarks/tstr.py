@@ -17,10 +17,10 @@ import torch
 from torch import Tensor
 
 from prer.address import Address, as_device
-from prer.data import load
 from prer.learners import PRER
 from prer.learners.base import mean_cross_entropy
 from prer.networks import Linear, stack
+from prer.source import load
 from prer.stream import Stream
 
 
@@ -52,8 +52,7 @@ def main() -> None:
     parser.add_argument("--json")
     options = parser.parse_args()
     device = as_device(options.device)
-    arrays = load(options.data)
-    stream = Stream.split(arrays.x, arrays.y, test=arrays.test, classes_per_task=10).to(device)
+    stream = Stream.split(load(options.data), classes_per_task=10).to(device)
     learner = PRER()
     learner.start(stream.shape, range(options.seeds), device)
     task, address = stream[0], learner.address_ / "tstr"
@@ -69,7 +68,7 @@ def main() -> None:
         learner.density_ = learner._new_density()
         learner.train_density(task, None)
         seconds[density] = round(time.perf_counter() - begin, 1)
-        y_hat = learner.density_.labels(rows.shape[1], address / "labels")
+        y_hat = learner.density_.labels(rows.shape[1], address / "labels", range(10))
         z_hat = learner.density_.sample(y_hat, address / "sample")
         results[density] = classifier_accuracy(z_hat, y_hat, z_test, y_test, address)
     for name, values in results.items():

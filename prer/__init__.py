@@ -12,14 +12,16 @@ from prer.version import __version__
 if TYPE_CHECKING:
     from prer.learners import PRER, Joint, Learner, Naive
     from prer.run import Result, learn
-    from prer.stream import Stream, Task
+    from prer.stream import Stream, arriving
+    from prer.task import Task
 
-__all__ = ["PRER", "Joint", "Learner", "Naive", "Result", "Stream", "Task", "__version__", "learn"]
+__all__ = ["PRER", "Joint", "Learner", "Naive", "Result", "Stream", "Task", "__version__", "arriving", "learn"]
 
 _HOMES = {
     "prer.learners": ("PRER", "Joint", "Learner", "Naive"),
     "prer.run": ("Result", "learn"),
-    "prer.stream": ("Stream", "Task"),
+    "prer.stream": ("Stream", "arriving"),
+    "prer.task": ("Task",),
 }
 
 

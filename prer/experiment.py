@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import hashlib
 import json
 import re
@@ -13,41 +12,10 @@ from pathlib import Path
 from typing import Any, Literal, get_args, get_origin, get_type_hints
 
 from prer.address import as_seeds
-from prer.data import RECOMMENDED, find, load, recommended
-from prer.errors import InputError
+from prer.data.catalogue import recommended
+from prer.errors import InputError, did_you_mean
 from prer.learners import LEARNERS, Learner
-from prer.learners.base import setting
-from prer.stream import Stream
-
-
-@dataclass(kw_only=True)
-class StreamSettings:
-    """Where the tasks come from."""
-
-    data: str = setting("digits", "a name of the catalogue, or a path")
-    kind: Literal["split"] = setting("split", "how tasks are made of the data")
-    classes_per_task: int = setting(2, "classes in each task", low=2)
-    tasks: tuple[tuple[str | int, ...], ...] = setting((), "the labels of each task, where they are to be chosen")
-    resplit: float = setting(
-        0.0, "test share of a balanced split per seed; 0: the given test part, or 0.2", low=0, high=0.95
-    )
-
-    def is_there(self) -> bool:
-        """Whether the data can be read now."""
-        return self.data in RECOMMENDED or find(self.data) is not None
-
-    def build(self) -> Stream:
-        """Read the data and make its tasks."""
-        arrays = load(self.data)
-        return Stream.split(
-            arrays.x,
-            arrays.y,
-            classes_per_task=self.classes_per_task,
-            tasks=self.tasks or None,
-            test=arrays.test,
-            resplit=self.resplit or None,
-            name=self.data if self.data.isidentifier() else Path(self.data).stem,
-        )
+from prer.source import Source
 
 
 @dataclass(kw_only=True)
@@ -63,7 +31,7 @@ class Experiment:
     name: str
     seeds: tuple[int, ...]
     device: str
-    stream: StreamSettings
+    stream: Source
     learner: Learner
 
     @classmethod
@@ -94,11 +62,11 @@ class Experiment:
         data, kind = tables["stream"].get("data", "digits"), tables["learner"].get("name", "prer")
         if not isinstance(kind, str) or kind not in LEARNERS:
             raise InputError(
-                f"unknown learner {kind!r}{_did_you_mean(str(kind), LEARNERS)}; there are {', '.join(LEARNERS)}"
+                f"unknown learner {kind!r}{did_you_mean(str(kind), LEARNERS)}; there are {', '.join(LEARNERS)}"
             )
         tables = _merged(recommended(str(data), kind), tables)
         tables["learner"].pop("name", None)
-        stream = _build(StreamSettings, tables["stream"], "stream")
+        stream = _build(Source, tables["stream"], "stream")
         learner = _build(LEARNERS[kind], tables["learner"], "learner")
         name = _typed(tables.get("name", f"{Path(stream.data).stem}-{kind}"), str, "name")
         seeds = tables.get("seeds", 5)
@@ -179,12 +147,7 @@ def _build(kind: type, table: Mapping[str, Any], prefix: str) -> Any:
 def _known(keys: Mapping[str, Any], known: Iterable[str], prefix: str, others: tuple[str, ...] = ()) -> None:
     for key in keys:
         if key not in known:
-            raise InputError(f"unknown key {prefix + key!r}{_did_you_mean(key, [*known, *others])}")
-
-
-def _did_you_mean(word: str, known: Iterable[str]) -> str:
-    close = difflib.get_close_matches(word, list(known), n=1, cutoff=0.5)
-    return f", did you mean {close[0]!r}?" if close else f"; known are {', '.join(known)}"
+            raise InputError(f"unknown key {prefix + key!r}{did_you_mean(key, [*known, *others])}")
 
 
 def _typed(value: Any, kind: Any, key: str) -> Any:

@@ -8,8 +8,8 @@ import hashlib
 import json
 import os
 import time
-from collections.abc import Sequence
-from dataclasses import dataclass, fields
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from typing import Any
 
@@ -20,11 +20,14 @@ from safetensors.torch import save_file
 
 from prer import evaluation
 from prer.address import as_device, as_seeds
-from prer.console import Display
+from prer.console import Display, Downloads
+from prer.data.entry import silent
+from prer.errors import InputError
 from prer.experiment import Experiment
 from prer.learners.base import Learner, Observer
 from prer.record import Record
 from prer.stream import Stream
+from prer.task import Task
 from prer.version import __version__
 
 
@@ -35,6 +38,7 @@ class Result:
     Attributes:
         seeds: of the run.
         matrix: accuracies [S, M, M] in per cent; NaN where not evaluated.
+        untrained: accuracy on each task before anything is learned [S, M]; NaN where its head was not there.
         memory_floats: scalars kept of the past after each task, for one seed.
         memory_samples: raw samples kept after each task.
         transient_floats: scalars in copies that lived only while each task was learned.
@@ -47,6 +51,7 @@ class Result:
 
     seeds: tuple[int, ...]
     matrix: np.ndarray
+    untrained: np.ndarray
     memory_floats: list[int]
     memory_samples: list[int]
     transient_floats: list[int]
@@ -59,17 +64,24 @@ class Result:
     @property
     def metrics(self) -> dict[str, dict | None]:
         """Accuracy, BWT and the others by name, each with mean, std and values."""
-        return evaluation.summary(self.matrix)
+        return evaluation.summary(self.matrix, self.untrained)
 
     def to_json(self) -> dict[str, Any]:
         """The result as plain values, with every metric."""
-        matrix = [[[None if np.isnan(v) else v for v in row] for row in R] for R in self.matrix.tolist()]
-        plain = {name: value for name, value in vars(self).items() if name not in ("matrix", "seeds")}
-        return {"seeds": list(self.seeds), "matrix": matrix} | self.metrics | plain | {"version": __version__}
+        arrays = {"matrix": _plain(self.matrix.tolist()), "untrained": _plain(self.untrained.tolist())}
+        plain = {name: value for name, value in vars(self).items() if name not in ("seeds", *arrays)}
+        return {"seeds": list(self.seeds)} | arrays | self.metrics | plain | {"version": __version__}
+
+
+def _plain(values: list | float) -> list | float | None:
+    """Nested numbers with None for NaN, which JSON does not have."""
+    if isinstance(values, list):
+        return [_plain(v) for v in values]
+    return None if np.isnan(values) else values
 
 
 def learn(
-    stream: Stream,
+    stream: Iterable[Task],
     learner: Learner,
     *,
     seeds: int | Sequence[int] = 5,
@@ -79,7 +91,7 @@ def learn(
     """Learn the tasks of a stream one after another, all seeds together, testing every task seen after each.
 
     Args:
-        stream: the tasks.
+        stream: the tasks; a `Stream`, or tasks that are not known in advance (`prer.arriving`).
         learner: what learns them; it begins anew.
         seeds: how many (0, 1, ...), or which.
         device: "cpu", "cuda" or "auto".
@@ -93,27 +105,52 @@ def learn(
         (2, 2, 2)
     """
     seeds, device = as_seeds(seeds), as_device(device)
-    begin = time.perf_counter()
-    stream = stream.to(device)
-    learner.start(stream.shape, seeds, device, observe)
-    matrix = np.full((len(seeds), len(stream), len(stream)), np.nan)
+    begin, name = time.perf_counter(), stream.name if isinstance(stream, Stream) else "arriving"
+    met: list[Task] = []
+    rows: list[list[np.ndarray]] = []  # of the matrix: accuracies [S] on each task tested
+    untrained: list[np.ndarray] = []
     memory: dict[str, list[int]] = {"memory_floats": [], "memory_samples": [], "transient_floats": []}
-    for i, task in enumerate(stream):
+    for task in stream.to(device) if isinstance(stream, Stream) else (task.to(device) for task in stream):
+        if not met:
+            learner.start(task.x.shape[1:], seeds, device, observe)
+        met.append(task)
+        untrained.append(np.full(len(seeds), np.nan))
+        if task.head < len(learner.heads_):  # an earlier task has made its head: what is it worth already?
+            rows[-1].append(_test(learner, task))
+            untrained[-1] = _test(_beginner(learner, met), task)
         learner.learn(task)
-        since = time.perf_counter()
-        for j in range(i + 1):
-            matrix[:, i, j] = learner.accuracy(stream[j]).cpu().numpy()
-        learner.seconds_["evaluation"] += time.perf_counter() - since
+        rows.append([_test(learner, seen) for seen in met])
         kept = {"memory_floats": learner.memory_floats(), "memory_samples": learner.memory_samples()}
         kept["transient_floats"] = learner.transient_floats_
-        for name, value in kept.items():
-            memory[name].append(value)
-        learner.observe_({"event": "task", "task": i, "accuracy": matrix[:, i, : i + 1].tolist()} | kept)
+        for key, value in kept.items():
+            memory[key].append(value)
+        event = {"event": "task", "task": task.index, "accuracy": np.stack(rows[-1], axis=1).tolist()}
+        learner.observe_(event | kept)
+    if not met:
+        raise InputError("there are no tasks to learn")
     seconds = {**learner.seconds_, "total": time.perf_counter() - begin}
-    digest = digest_of(learner, matrix)
-    return Result(
-        seeds, matrix, **memory, seconds=seconds, digest=digest, learner=learner.name, stream=stream.name, device=device
-    )
+    matrix = np.full((len(seeds), len(met), len(met)), np.nan)
+    for i, row in enumerate(rows):
+        matrix[:, i, : len(row)] = np.stack(row, axis=1)
+    about = {"digest": digest_of(learner, matrix), "learner": learner.name, "stream": name, "device": device}
+    return Result(seeds, matrix, np.stack(untrained, axis=1), **memory, seconds=seconds, **about)
+
+
+def _test(learner: Learner, task: Task) -> np.ndarray:
+    begin = time.perf_counter()
+    accuracy = learner.accuracy(task).cpu().numpy()
+    learner.seconds_["evaluation"] += time.perf_counter() - begin
+    return accuracy
+
+
+def _beginner(learner: Learner, met: Sequence[Task]) -> Learner:
+    """The learner as it was before it learned anything; its weights have addresses, so they come again."""
+    beginner = replace(learner)
+    beginner.start(met[0].x.shape[1:], learner.address_.seeds, learner.address_.device)
+    for task in met:
+        if task.head == len(beginner.heads_):
+            beginner.meet(task)
+    return beginner
 
 
 def digest_of(learner: Learner, matrix: np.ndarray) -> str:
@@ -136,7 +173,8 @@ def execute(experiment: Experiment, out: Path, console: Console, *, quiet: bool 
     finished = record.result is not None
     if finished and not experiment.stream.is_there():
         return record
-    stream = experiment.stream.build()
+    with Downloads(console) as downloads:
+        stream = experiment.stream.build(silent if quiet else downloads)
     if finished:
         record.check_data(stream.sha256)
         return record

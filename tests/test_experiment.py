@@ -12,10 +12,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from prer.data.catalogue import RECOMMENDED
+from prer.data.catalogue import CATALOGUE
 from prer.errors import InputError
-from prer.experiment import Experiment, StreamSettings, parse_override
+from prer.experiment import Experiment, parse_override
 from prer.learners import LEARNERS
+from prer.source import Source
 
 few = settings(max_examples=60, deadline=None, database=None)
 some_text = st.text(max_size=30) | st.sampled_from(
@@ -125,7 +126,7 @@ def test_a_value_out_of_range_is_refused_with_the_range(override, said):
         ("learner.distance=L2", "choose one of l2, cosine"),
         ("learner.density=5", "learner.density=5: choose one of flow, gaussian"),
         ('learner.labels=["head"]', "choose one of none, head, auxiliary"),
-        ("stream.kind=permuted", "stream.kind='permuted': choose one of split"),
+        ("stream.kind=sorted", "stream.kind='sorted': choose one of split"),
         ("learner.name=prerr", r"unknown learner 'prerr', did you mean 'prer'\?; there are naive, joint, prer"),
         ("learner.name=", "unknown learner ''"),
         ("learner.name=5", "unknown learner 5"),
@@ -249,7 +250,7 @@ def test_the_last_override_wins_and_leaves_its_neighbours_alone():
 def tuned(monkeypatch):
     """Recommendations that no tuning of the real ones can change."""
     settings = {"stream": {"resplit": 0.3}, "learner": {"epochs": 20, "batch": 31}, "prer": {"epochs": 41, "blocks": 3}}
-    monkeypatch.setitem(RECOMMENDED, "digits", settings)
+    monkeypatch.setitem(CATALOGUE, "digits", replace(CATALOGUE["digits"], settings=settings))
 
 
 @pytest.mark.usefixtures("tuned")
@@ -265,7 +266,7 @@ def test_recommended_settings_hold_until_somebody_says_otherwise():
 
 
 @pytest.mark.parametrize("name", LEARNERS)
-@pytest.mark.parametrize("data", RECOMMENDED)
+@pytest.mark.parametrize("data", CATALOGUE)
 def test_what_is_recommended_is_allowed(data, name):
     assert parsed(f"stream.data={data}", f"learner.name={name}").learner.name == name
 
@@ -273,7 +274,7 @@ def test_what_is_recommended_is_allowed(data, name):
 def test_other_data_has_the_defaults():
     other = parsed("stream.data=my.npz")
     assert other.learner == LEARNERS["prer"]()
-    assert other.stream == StreamSettings(data="my.npz")
+    assert other.stream == Source(data="my.npz")
     assert other.name == "my-prer"
 
 
@@ -331,7 +332,7 @@ def learners(name):
     resplit=st.floats(0, 0.95),
 )
 def test_any_names_and_settings_survive_toml(learner, seeds, name, data, tasks, resplit):
-    stream = StreamSettings(data=data, tasks=tasks, resplit=resplit)
+    stream = Source(data=data, tasks=tasks, resplit=resplit)
     experiment = Experiment(name=name, seeds=seeds, device=name, stream=stream, learner=learner)
     assert again(experiment) == experiment
     assert again(experiment).hash == experiment.hash
@@ -410,7 +411,7 @@ X, Y = np.arange(60, dtype=np.float32).reshape(20, 3), np.arange(20) % 4
 
 
 def build(path, **options):
-    return StreamSettings(data=str(path), **options).build()
+    return Source(data=str(path), **options).build()
 
 
 def test_an_npz_of_x_and_y_is_a_stream(tmp_path):
@@ -432,11 +433,11 @@ def test_the_same_npz_gives_the_same_as_its_arrays(tmp_path):
     np.savez_compressed(tmp_path / "a.npz", x_train=X, y_train=Y)
     task = build(tmp_path / "a.npz")[0]
     assert np.array_equal(task.x.numpy(), X)
-    assert task.y.tolist() == Y.tolist()
+    assert task.y.tolist() == (Y % 2).tolist()  # the place within its task
 
 
 def test_the_digits_are_there_without_a_file():
-    stream = StreamSettings().build()
+    stream = Source().build()
     assert (stream.name, stream.shape, len(stream)) == ("digits", (1, 8, 8), 5)
     assert (len(stream[0].x), int(stream[0].x.min()), int(stream[0].x.max())) == (1797, 0, 255)
 
@@ -479,9 +480,9 @@ BAD_FILES = {
         "it cannot be read",
     ),
     "truncated": (_truncated, "it cannot be read"),
-    "no zip": (lambda path: path.write_text("x,y\n1,2\n"), "it (cannot be read|holds Python objects)"),
+    "no zip": (lambda path: path.write_text("some text\n"), "one column only"),
     "empty": (lambda path: path.write_bytes(b""), "it cannot be read"),
-    "a folder": (lambda path: path.mkdir(), "it cannot be read"),
+    "a folder": (lambda path: path.mkdir(), "no folders with images in it"),
     "text inside": (_text_inside, "cannot be read|give numbers"),
     "other names": (lambda path: np.savez(path, data=X, target=Y), "no arrays x, y or x_train, y_train"),
     "no labels": (lambda path: np.savez(path, x=X), "no arrays x, y"),
@@ -508,12 +509,12 @@ def test_a_bad_data_file_is_refused_in_one_sentence(tmp_path, case):
     "data",
     [
         "nowhere.npz",
-        "mnist",
+        "mnits",
         "a\x00b",
         "~nobody-has-this-name/x.npz",
         "a" * 300,
     ],
 )
 def test_missing_data_is_refused_with_the_names_that_are_known(data):
-    with pytest.raises(InputError, match=r"is neither a known data set \(digits\) nor a file"):
+    with pytest.raises(InputError, match=r"is neither a known data set \(digits, .*, cifar100\) nor a file"):
         build(data)

@@ -4,6 +4,7 @@ import re
 import tomllib
 from pathlib import Path
 
+import click
 import numpy as np
 import pytest
 
@@ -23,18 +24,20 @@ def test_its_experiment_is_one():
     assert experiment.learner.epochs_flow == 50
 
 
-def test_its_python_runs(capsys):
-    (block,) = blocks("python")
+@pytest.mark.parametrize(("block", "shape"), list(zip(blocks("python"), [(5, 2, 2), (2, 3, 3)], strict=True)))
+def test_its_python_runs(block, shape, capsys):
     rng = np.random.default_rng(0)
     names = {"x": rng.normal(size=(40, 3)), "y": np.repeat([0, 1, 2, 3], 10)}
     exec(block.replace("PRER()", "PRER(epochs=1, epochs_autoencoder=1, epochs_flow=1, blocks=1)"), names)
-    assert names["result"].matrix.shape == (5, 2, 2)
+    assert names["result"].matrix.shape == shape
 
 
 @pytest.mark.parametrize("line", re.findall(r"^    (prer .*?)(?:   .*)?$", README, re.MULTILINE))
 def test_its_commands_are_understood(line):
     words = [word for word in line.split()[1:] if word != "..."]
-    command = commands.commands[words[0]]
+    group = commands
+    while isinstance(command := group.commands[words[0]], click.Group):
+        group, words = command, words[1:]
     context = command.make_context(words[0], words[1:])
     settings = [word for word in context.params.get("settings", ()) if "=" in word]
     assert Experiment.parse({}, [s for s in settings if not s.startswith("stream.data")])

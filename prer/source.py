@@ -1,0 +1,121 @@
+"""The stream of an experiment: which data it reads, and how tasks are made of it."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal
+
+from prer.data.arrays import Data, as_samples
+from prer.data.catalogue import CATALOGUE, is_here, load_named
+from prer.data.entry import Progress, silent
+from prer.data.files import find, read
+from prer.errors import InputError
+from prer.learners.base import setting
+from prer.stream import Stream
+from prer.transforms import Fit, coloured, resized
+
+
+@dataclass(kw_only=True)
+class Source:
+    """Where the tasks come from."""
+
+    data: str = setting("digits", "a name of the catalogue, or a path to a file or folder")
+    kind: Literal["split", "permuted", "rotated", "domain"] = setting(
+        "split", "split: new classes in each task; permuted, rotated, domain: the same classes seen in another way"
+    )
+    classes_per_task: int = setting(2, "classes in each task (split)", low=2)
+    tasks: tuple[tuple[str | int, ...], ...] = setting((), "the labels of each task, where they are to be chosen")
+    order: tuple[str | int, ...] = setting((), "the labels in the order in which they arrive; none: by label")
+    shuffle: bool = setting(False, "draw the order of the labels")
+    count: int = setting(10, "tasks (permuted, rotated)", low=2, high=10_000)
+    degrees: float = setting(180.0, "angle of the last task (rotated)")
+    domains: tuple[str, ...] = setting((), "further data of the same classes, each a name or a path (domain)")
+    draw: int = setting(0, "the number that draws orders of labels or pixels", low=0)
+    label: str = setting("", "the column that holds the label (tables); none: the last")
+    size: int = setting(0, "bring images to so many pixels a side; 0: as they are", low=0, high=4096)
+    fit: Fit = setting("resize", "how: resize, or pad (and crop what is larger)")
+    crop: int = setting(0, "move images at random by up to so many pixels in training", low=0, high=4096)
+    flip: bool = setting(False, "mirror images at random in training")
+    resplit: float = setting(
+        0.0, "test share of a balanced split per seed; 0: the given test part, or 0.2", low=0, high=0.95
+    )
+
+    def is_there(self) -> bool:
+        """Whether the data can be read now, without a download."""
+        named = (self.data, *self.domains)
+        return all(is_here(data) if data in CATALOGUE else find(data) is not None for data in named)
+
+    def build(self, progress: Progress = silent) -> Stream:
+        """Read the data, fetching it first where that is needed, and make its tasks."""
+        self._check()
+        stream = self._stream(progress)
+        return stream.augmented(crop=self.crop, flip=self.flip) if self.crop or self.flip else stream
+
+    def _stream(self, progress: Progress) -> Stream:
+        name = self.data if self.data.isidentifier() else Path(self.data).stem
+        sources = [self._load(data, progress) for data in (self.data, *self.domains)]
+        about: dict[str, Any] = {"resplit": self.resplit or None, "name": name}
+        if self.kind == "domain":
+            return _one_head(Stream.of(_alike(sources), **about))
+        if self.kind == "permuted":
+            return Stream.permuted(sources[0], tasks=self.count, draw=self.draw, **about)
+        if self.kind == "rotated":
+            return Stream.rotated(sources[0], tasks=self.count, degrees=self.degrees, **about)
+        chosen = {"tasks": self.tasks or None, "order": self.order or None}
+        shuffle = self.draw if self.shuffle else None
+        return Stream.split(sources[0], classes_per_task=self.classes_per_task, **chosen, shuffle=shuffle, **about)
+
+    def _load(self, data: str, progress: Progress) -> Data:
+        loaded = load(data, label=self.label, size=self.size, fit=self.fit, progress=progress)
+        if not self.size:
+            return loaded
+        x = as_samples(loaded.x)
+        if x.dim() == 2:
+            raise InputError(f"stream.size={self.size}: {data} holds vectors; only images can be brought to a size")
+        return loaded._replace(x=resized(x, self.size, self.fit))
+
+    def _check(self) -> None:
+        """Refuse what would silently have no effect."""
+        if self.kind == "domain" and not self.domains:
+            raise InputError("stream.kind='domain' needs a second domain; name it by stream.domains=[...]")
+        only_for = {"domain": ("domains",), "split": ("tasks", "order", "shuffle")}
+        for kind, keys in only_for.items():
+            for key in keys:
+                if kind != self.kind and getattr(self, key):
+                    raise InputError(f"stream.{key} has a meaning only for stream.kind={kind!r}, not {self.kind!r}")
+        if self.tasks and (self.order or self.shuffle):
+            raise InputError("stream.tasks says the order of the labels already; leave out stream.order and .shuffle")
+
+
+def load(data: str, *, label: str = "", size: int = 0, fit: Fit = "resize", progress: Progress = silent) -> Data:
+    """The samples behind a name of the catalogue or a path; the settings are those of `Source`."""
+    if data in CATALOGUE:
+        return load_named(data, progress)
+    path = find(data)
+    if path is not None:
+        return read(path, label=label, size=size, fit=fit)
+    what = f"stream.data={data!r} is neither a known data set ({', '.join(CATALOGUE)}) nor a file"
+    close = difflib.get_close_matches(data, CATALOGUE, n=1)
+    raise InputError(f"{what}; did you mean {close[0]!r}?" if close else f"{what}; check the path")
+
+
+def _alike(domains: Sequence[Data]) -> list[Data]:
+    """Domains with the same classes and the same shape; grey images get colours where others have them."""
+    xs = [as_samples(data.x) for data in domains]
+    if len({x.shape[2:] for x in xs}) > 1:
+        sizes = ", ".join("x".join(map(str, x.shape[1:])) for x in xs)
+        raise InputError(f"the domains' samples have different shapes ({sizes}); set stream.size, 32 say")
+    if len({x.shape[1] for x in xs}) > 1 and xs[0].dim() == 4:
+        xs = [coloured(x) for x in xs]
+    return [data._replace(x=x) for data, x in zip(domains, xs, strict=True)]
+
+
+def _one_head(stream: Stream) -> Stream:
+    for task in stream:
+        if task.head:
+            new = next(label for label in task.labels if label not in stream[0].labels)
+            raise InputError(f"domain {task.index + 1} has class {new!r}, the first has not; they must have the same")
+    return stream

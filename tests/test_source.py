@@ -1,0 +1,125 @@
+"""The stream of an experiment: every kind from a file, what each setting does, and what is refused."""
+
+import numpy as np
+import pytest
+import torch
+
+from prer.errors import InputError
+from prer.experiment import Experiment
+from prer.source import Source
+
+
+@pytest.fixture
+def files(tmp_path):
+    rng = np.random.default_rng(0)
+
+    def save(name, *shape, labels=4, dtype=np.uint8):
+        x = rng.integers(0, 256, (40, *shape)).astype(dtype)
+        np.savez(tmp_path / f"{name}.npz", x=x, y=np.arange(40) % labels)
+        return str(tmp_path / f"{name}.npz")
+
+    return save
+
+
+def build(*settings):
+    return Experiment.parse({}, settings).stream.build()
+
+
+def test_classes_are_split_by_label_by_a_given_order_or_by_a_drawn_one(files):
+    data = f"stream.data={files('a', 8, 8)}"
+    assert [t.labels for t in build(data)] == [(0, 1), (2, 3)]
+    assert [t.labels for t in build(data, "stream.order=[3, 0, 2, 1]")] == [(3, 0), (2, 1)]
+    assert [t.labels for t in build(data, "stream.tasks=[[3, 1], [2, 0]]")] == [(3, 1), (2, 0)]
+    drawn = [tuple(t.labels for t in build(data, "stream.shuffle=true", f"stream.draw={n}")) for n in range(9)]
+    assert len(set(drawn)) > 3
+    assert drawn[2] == tuple(t.labels for t in build(data, "stream.shuffle=true", "stream.draw=2"))
+
+
+def test_permuted_and_rotated_streams_have_so_many_tasks(files):
+    data = f"stream.data={files('a', 8, 8)}"
+    permuted = build(data, "stream.kind=permuted", "stream.count=3", "stream.draw=1")
+    rotated = build(data, "stream.kind=rotated", "stream.count=3", "stream.degrees=360")
+    assert [len(permuted), len(rotated)] == [3, 3]
+    assert torch.equal(rotated[1].look(rotated[1].x), rotated[1].x.flip(-1, -2))
+    same = build(data, "stream.kind=permuted", "stream.count=3")
+    assert not torch.equal(permuted[1].look(permuted[1].x), same[1].look(same[1].x))
+
+
+def test_domains_have_one_head_one_size_and_one_number_of_channels(files):
+    grey, colour = files("grey", 10, 10), files("colour", 12, 12, 3)
+    stream = build(f"stream.data={grey}", "stream.kind=domain", f'stream.domains=["{colour}"]', "stream.size=16")
+    assert [task.head for task in stream] == [0, 0]
+    assert stream.shape == (3, 16, 16)
+    assert torch.equal(stream[0].x[:, 0], stream[0].x[:, 2])
+    assert not torch.equal(stream[1].x[:, 0], stream[1].x[:, 2])
+
+
+def test_images_are_brought_to_a_size(files):
+    small = files("small", 8, 10)
+    padded = build(f"stream.data={small}", "stream.size=12", "stream.fit=pad")
+    x = np.load(small)["x"]
+    assert np.array_equal(padded[0].x[:, 0, 2:10, 1:11].numpy(), x)
+    assert build(f"stream.data={small}", "stream.size=12").shape == (1, 12, 12)
+
+
+def test_moves_come_from_the_settings(files):
+    task = build(f"stream.data={files('a', 8, 8)}", "stream.crop=2", "stream.flip=true")[0]
+    assert (task.moves.crop, task.moves.flip) == (2, True)
+    assert build(f"stream.data={files('a', 8, 8)}")[0].moves.draw(torch.zeros(1, 1, 1), _nowhere()).shape[-1] == 0
+
+
+def _nowhere():
+    from prer.address import Address
+
+    return Address((0,))
+
+
+def test_a_given_test_part_is_used_or_poured_together(tmp_path):
+    x, y = np.arange(120, dtype=np.float32).reshape(40, 3), np.arange(40) % 4
+    np.savez(tmp_path / "p.npz", x_train=x, y_train=y, x_test=x[:8] + 500, y_test=y[:8])
+    given = build(f"stream.data={tmp_path / 'p.npz'}")
+    assert [task.test([0]).shape[1] for task in given] == [4, 4]
+    assert (given[0].x[given[0].test([0])[0]] >= 500).all()
+    poured = build(f"stream.data={tmp_path / 'p.npz'}", "stream.resplit=0.5")
+    assert [task.test([0]).shape[1] for task in poured] == [12, 12]
+
+
+REFUSED = {
+    "no second domain": (["stream.kind=domain"], "needs a second domain"),
+    "domains of a split": (['stream.domains=["digits"]'], "stream.domains has a meaning only for .*'domain'"),
+    "an order of permuted": (["stream.kind=permuted", "stream.order=[1, 0]"], "stream.order has a meaning only"),
+    "a shuffled rotation": (["stream.kind=rotated", "stream.shuffle=true"], "stream.shuffle has a meaning only"),
+    "tasks and an order": (["stream.tasks=[[0, 1]]", "stream.order=[0, 1]"], "stream.tasks says the order"),
+    "an unknown kind": (["stream.kind=rotate"], "choose one of split, permuted, rotated, domain"),
+    "one task": (["stream.kind=permuted", "stream.count=1"], "take from 2"),
+    "an order with a class that is not there": (["stream.order=[0, 77]"], "asks for class 77"),
+    "a size without end": (["stream.size=100000"], "take from 0 to 4096"),
+}
+
+
+@pytest.mark.parametrize(("settings", "said"), REFUSED.values(), ids=REFUSED)
+def test_settings_without_effect_or_sense_are_refused(settings, said):
+    with pytest.raises(InputError, match=said):
+        build("stream.data=digits", *settings)
+
+
+def test_domains_that_do_not_fit_together_are_refused(files):
+    first = f"stream.data={files('first', 8, 8)}"
+    for other, said in {
+        files("larger", 9, 9): r"different shapes \(1x8x8, 1x9x9\); set stream.size",
+        files("more", 8, 8, labels=5): "domain 2 has class 4, the first has not",
+    }.items():
+        with pytest.raises(InputError, match=said):
+            build(first, "stream.kind=domain", f'stream.domains=["{other}"]')
+
+
+def test_vectors_have_no_size(files):
+    with pytest.raises(InputError, match="holds vectors"):
+        build(f"stream.data={files('v', 5, dtype=np.float32)}", "stream.size=16")
+
+
+def test_data_is_there_only_if_all_domains_are(files):
+    here = files("a", 8, 8)
+    assert Source(data=here).is_there()
+    assert Source(data=here, domains=(here,)).is_there()
+    assert not Source(data=here, domains=("nowhere.npz",)).is_there()
