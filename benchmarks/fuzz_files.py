@@ -1,6 +1,6 @@
-"""Does any file make `read` crash, hang or fall over? Thousands of damaged files, each read in a worker process.
+"""Does any file make reading crash, hang or fall over? Thousands of damaged files, each read in a worker process.
 
-python benchmarks/fuzz_files.py [--count 12000] [--seed 0] [--seconds 10] [--out FILE.json]
+python benchmarks/fuzz_files.py [--count 12000] [--seed 0] [--seconds 10] [--json FILE]
 
 A file starts as a sound one of its format, with sizes and contents of its own, and is then damaged: bits flipped, cut,
 spliced, bytes inserted, fields of its header set to extreme values; compressed formats are damaged inside, too. A file
@@ -31,6 +31,8 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import numpy as np
+
+from prer.record import environment
 
 EXTREME = (0, 1, 2, 0x7F, 0x80, 0xFF, 0x7FFF, 0xFFFF, 0x10000, 0x7FFFFFFF, 0x80000000, 0xFFFFFFFE, 0xFFFFFFFF)
 MEMORY = 4 << 30
@@ -284,6 +286,7 @@ def work():
     """Read one path after the other; say of each what became of it."""
     from prer.data.files import read
     from prer.errors import InputError
+    from prer.stream import Stream
 
     with open("/proc/self/statm") as file:
         used = int(file.read().split()[0]) * resource.getpagesize()
@@ -292,6 +295,7 @@ def work():
         start = time.perf_counter()
         try:
             data = read(Path(json.loads(line)))
+            Stream.split(data, classes_per_task=max(len(set(data.y.tolist())), 2))  # what is read must be usable, too
             sound = len(data.x) == len(data.y) > 0 and 0 <= data.tests < len(data.y)
             result, said = "accepted" if sound else "tracebacks", f"{data.x.shape} {len(data.y)} {data.tests}"
         except InputError as error:
@@ -339,7 +343,7 @@ def main():
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--seconds", type=float, default=10.0)
     parser.add_argument("--workers", type=int, default=2)
-    parser.add_argument("--out")
+    parser.add_argument("--json")
     parser.add_argument("--keep", help="a folder for the files that were neither accepted nor refused")
     parser.add_argument("--worker", action="store_true", help=argparse.SUPPRESS)
     options = parser.parse_args()
@@ -411,6 +415,7 @@ def fuzz(options):
         "command": f"python benchmarks/fuzz_files.py --count {options.count} --seed {options.seed} --seconds {options.seconds:g}",
         "hardware": f"{platform.machine()}, {options.workers} workers, 4 GiB of memory for each",
         "versions": versions(),
+        "commit": environment()["commit"],
         "seed": options.seed,
         "total": {field: sum(table[field] for table in tables.values()) for field in fields[:7]},
         "formats": {kind: {field: table[field] for field in fields} for kind, table in tables.items()},
@@ -418,8 +423,8 @@ def fuzz(options):
         "seconds": round(time.perf_counter() - start),
     }
     print(json.dumps(record, indent=1))
-    if options.out:
-        Path(options.out).write_text(json.dumps(record, indent=1) + "\n")
+    if options.json:
+        Path(options.json).write_text(json.dumps(record, indent=1) + "\n")
 
 
 def versions():

@@ -14,16 +14,20 @@ import tarfile
 import zipfile
 import zlib
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pandas
+import pyarrow
 import pytest
 import scipy.io
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from PIL import Image
+from pyarrow import parquet
 
+import prer.data.parquet
 from prer.cli import main
 from prer.data import guard
 from prer.data.files import read
@@ -418,6 +422,13 @@ HOSTILE = {
     "Parquet with text": (lambda p: parquet_with(p, a=["x", "y"]), "column 'a' is of type"),
     "Parquet with a missing label": (lambda p: parquet_with(p, label=["x", None]), "labels are missing"),
     "Parquet with lists": (lambda p: parquet_with(p, a=[[1], [2]]), "column 'a' is of type"),
+    "Parquet with a missing truth value": (lambda p: parquet_with(p, a=[True, None]), "column 'a': a value is missing"),
+    "Parquet bomb": (
+        lambda p: parquet.write_table(
+            pyarrow.table({"a": np.zeros(2**24 + 1, "u1"), "b": np.zeros(2**24 + 1, "u1")}), p
+        ),
+        "zip bomb",
+    ),
     "Parquet beyond 32 bits": (lambda p: parquet_with(p, a=[1.0, 1e300]), "column 'a' holds values beyond"),
     "Parquet of nothing": (lambda p: pandas.DataFrame({"a": [], "label": []}).to_parquet(p), "without rows"),
     "truncated Parquet": (cut(parquet_with), "format is unknown"),
@@ -603,6 +614,17 @@ def test_parquet_without_pyarrow_says_what_to_install(tmp_path, monkeypatch):
         monkeypatch.delitem(sys.modules, name)
     monkeypatch.setattr(builtins, "__import__", without)
     refused(tmp_path / "a", "pip install pyarrow")
+
+
+def test_parquet_that_has_fewer_rows_than_it_says_is_refused():
+    class Lying:
+        metadata = SimpleNamespace(num_rows=5)
+
+        def iter_batches(self, *_, **__):
+            return [pyarrow.record_batch({"a": [1.0, 2.0], "label": [0, 1]})]
+
+    with pytest.raises(InputError, match="not as many rows as it says"):
+        prer.data.parquet._read(Path("a"), Lying(), ["a", "label"], 1)
 
 
 @pytest.mark.parametrize(
