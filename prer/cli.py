@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -34,12 +35,12 @@ def run(settings: tuple[str, ...], seeds: str | None, device: str | None, out: P
     \b
     prer run
     prer run learner.name=naive learner.epochs=5
-    prer run stream.data=my/file.npz stream.classes_per_task=3
+    prer run stream.data=my/file.npz stream.classes_per_task=3 like=digits
     prer run my-experiment.toml --seeds 0,1,7
     """
     from rich.console import Console
 
-    from prer.console import NEXT_STEPS, show_result
+    from prer.console import next_steps, show_result
     from prer.record import counterpart
     from prer.run import execute
 
@@ -54,7 +55,7 @@ def run(settings: tuple[str, ...], seeds: str | None, device: str | None, out: P
         return
     naive = naive or counterpart(record, "naive")
     show_result(console, record, naive)
-    console.print(NEXT_STEPS, soft_wrap=True, markup=False)
+    console.print(next_steps(settings, out), soft_wrap=True, markup=False)
 
 
 def _experiment(settings: tuple[str, ...], seeds: str | None, device: str | None) -> Experiment:
@@ -168,4 +169,11 @@ def main(arguments: list[str] | None = None) -> None:
         sys.exit(2)
     except RunError as error:
         click.echo(f"prer: {error}", err=True)
+        sys.exit(1)
+    except (RuntimeError, MemoryError) as error:
+        if isinstance(error, RuntimeError) and not re.search("out of memory|allocate memory", str(error)):
+            raise
+        click.echo(
+            "prer: the memory is not enough for this; take fewer seeds, or smaller networks and batches", err=True
+        )
         sys.exit(1)

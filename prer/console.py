@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+import shlex
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from rich.console import Console
@@ -18,16 +19,50 @@ from rich.table import Table
 from rich.text import Text
 
 from prer.data.entry import Entry
+from prer.data.guard import shown
 from prer.record import Record
+
+if TYPE_CHECKING:
+    from prer.learners import Learner
+    from prer.stream import Stream
 
 LOW_AGREEMENT = 0.8  # a class whose samples are recognised less often than this is on its way to being forgotten
 
 
-NEXT_STEPS = """What to try next (from scripts/run: write scripts/run in place of prer):
-  prer run learner.name=joint             the upper reference: all data of all tasks at once
-  prer run learner.density=gaussian       a Gaussian for each class instead of the flow
-  prer run stream.data=my/file.npz        your own arrays: x, y or x_train, y_train, x_test, y_test
-  prer show runs/*                        all results, one line each"""
+FEW_STEPS = 200  # a phase that is shorter hardly learns anything
+
+
+def next_steps(settings: Sequence[str], out: Path) -> str:
+    """What to try next, with the data of this run."""
+    same = " ".join(["prer run", *(shlex.quote(word) for word in settings if not word.startswith("learner.name="))])
+    own = any(word.startswith("stream.data=") for word in settings)
+    steps = {
+        f"{same} learner.name=naive": "what is lost when nothing is done about forgetting",
+        f"{same} learner.name=joint": "the upper reference: all data of all tasks at once",
+        f"{same} learner.density=gaussian": "a Gaussian for each class instead of the flow",
+        "prer run stream.data=PATH like=digits": "your own data: .npz, images, CSV (like=digits where it is small)",
+        f"prer show {out}/*": "all results, one line each",
+    }
+    drop = f"{same} learner.name=naive" if not own else "prer run stream.data=PATH like=digits"
+    lines = [f"  {command:<40} {what}" for command, what in steps.items() if command != drop]
+    return "\n".join(["What to try next (from scripts/run: write scripts/run in place of prer):", *lines])
+
+
+def describe(stream: Stream, learner: Learner) -> Iterator[str]:
+    """What is about to be learned, and whether that is too little."""
+    x, tasks = stream[0].x, [" ".join(shown(label, 20) for label in task.labels) for task in stream]
+    order = " | ".join(tasks[:8]) + (" | ..." if len(tasks) > 8 else "")
+    shape, classes = "x".join(map(str, x.shape[1:])), len({label for task in stream for label in task.labels})
+    what = "vectors of" if x.dim() == 2 else "images"
+    yield f"{len(x):,} {what} {shape}, {classes} classes; {len(stream)} tasks: {order[:400]}"
+    samples = min(task.train([0]).shape[1] for task in stream)
+    steps = {name: epochs * max(samples // learner.batch, 1) for name, epochs in learner.phases().items()}
+    phase = min(steps, key=steps.__getitem__)
+    if steps[phase] < FEW_STEPS:
+        yield (
+            f"warning: a task has {samples} samples to learn from, so that phase {phase!r} has {steps[phase]} steps "
+            "only; for data this small begin with like=digits, or raise the epochs"
+        )
 
 
 class Display:
@@ -46,6 +81,7 @@ class Display:
         self.phases = phases
         self.pace: dict[str, float] = {}  # the newest epoch's seconds, by phase
         self.done = 0
+        self.faded: dict[str, float] = {}  # classes whose samples are bad after this task
         self.live = (
             Live(console=console, refresh_per_second=8, transient=True) if console.is_terminal and not quiet else None
         )
@@ -67,7 +103,11 @@ class Display:
         if event["event"] == "epoch":
             self._epoch(event)
         elif event["event"] == "health":
-            self._health(event)
+            agreement = min(event["agreement_decoded"])  # of the worst seed, which a mean would hide
+            if agreement < LOW_AGREEMENT:
+                self.faded[repr(event["class"])] = agreement
+        elif event["event"] == "task" and self.faded:
+            self._warn(event["task"] + 1)
 
     def _epoch(self, event: dict[str, Any]) -> None:
         self.done += 1
@@ -95,16 +135,17 @@ class Display:
             ahead[name] += self.phases[name]
         return sum(epochs * self.pace.get(name, usual) for name, epochs in ahead.items())
 
-    def _health(self, event: dict[str, Any]) -> None:
-        agreement = min(event["agreement_decoded"])  # of the worst seed, which a mean would hide
-        if agreement < LOW_AGREEMENT:
-            say(
-                self.console,
-                f"warning: after task {event['task'] + 1} only {agreement:.0%} of the samples "
-                f"of class {event['class']!r} are recognised as that class; it may be forgotten. "
-                "More epochs may help, of learner.epochs_autoencoder first.",
-                "yellow",
-            )
+    def _warn(self, task: int) -> None:
+        worst = sorted(self.faded.items(), key=lambda item: item[1])
+        names = ", ".join(f"{name} {agreement:.0%}" for name, agreement in worst[:5])
+        more = f" and {len(worst) - 5} more" if len(worst) > 5 else ""
+        self.faded = {}
+        say(
+            self.console,
+            f"warning: after task {task} the flow's samples of some classes are hardly recognised as their class "
+            f"({names}{more}); they may be forgotten. More epochs may help, of learner.epochs_autoencoder first.",
+            "yellow",
+        )
 
 
 def clock(seconds: float) -> str:

@@ -6,16 +6,20 @@ import hashlib
 import json
 import re
 import tomllib
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields
 from pathlib import Path
-from typing import Any, Literal, get_args, get_origin, get_type_hints
+from typing import Any
 
 from prer.address import as_seeds
-from prer.data.catalogue import recommended
+from prer.data.catalogue import CATALOGUE, recommended
 from prer.errors import InputError, did_you_mean
 from prer.learners import LEARNERS, Learner
+from prer.settings import build, check_keys, typed
 from prer.source import Source
+
+# `like` names a data set of the catalogue whose settings are to be taken; it leaves no other trace in an experiment.
+KEYS = ("name", "seeds", "device", "like", "stream", "learner")
 
 
 @dataclass(kw_only=True)
@@ -45,7 +49,8 @@ class Experiment:
             if isinstance(error, InputError):
                 raise
             reason = str(error).splitlines()[0]
-            raise InputError(f"{path} cannot be read as TOML: {reason}") from None
+            hint = "" if path.suffix == ".toml" else f"; if it is data, say stream.data={path}"
+            raise InputError(f"{path} cannot be read as TOML: {reason}{hint}") from None
 
     @classmethod
     def parse(cls, values: Mapping[str, Any], overrides: Sequence[str] = ()) -> Experiment:
@@ -53,26 +58,31 @@ class Experiment:
         tables = _merged({}, values)
         for override in overrides:
             tables = _merged(tables, parse_override(override))
-        _known(tables, ("name", "seeds", "device", "stream", "learner"), "")
+        check_keys(tables, KEYS, "", {f.name: f"did you mean 'stream.{f.name}'?" for f in fields(Source)})
         for table in ("stream", "learner"):
             if not isinstance(tables.setdefault(table, {}), dict):
                 raise InputError(
                     f"{table!r} must be a table, such as {table}.{'data' if table == 'stream' else 'name'}=..."
                 )
-        data, kind = tables["stream"].get("data", "digits"), tables["learner"].get("name", "prer")
+        like = tables.get("like", tables["stream"].get("data", "digits"))
+        if "like" in tables and like not in CATALOGUE:
+            raise InputError(f"like={like!r}: whose settings?{did_you_mean(str(like), CATALOGUE)}")
+        kind = tables["learner"].get("name", "prer")
         if not isinstance(kind, str) or kind not in LEARNERS:
             raise InputError(
                 f"unknown learner {kind!r}{did_you_mean(str(kind), LEARNERS)}; there are {', '.join(LEARNERS)}"
             )
-        tables = _merged(recommended(str(data), kind), tables)
+        tables = _merged(recommended(str(like), kind), tables)
         tables["learner"].pop("name", None)
-        stream = _build(Source, tables["stream"], "stream")
-        learner = _build(LEARNERS[kind], tables["learner"], "learner")
-        name = _typed(tables.get("name", f"{Path(stream.data).stem}-{kind}"), str, "name")
+        stream = build(Source, tables["stream"], "stream", {})
+        learner = build(LEARNERS[kind], tables["learner"], "learner", _owners(kind))
+        name = typed(tables.get("name", f"{stream.name}-{kind}"), str, "name")
         seeds = tables.get("seeds", 5)
+        if isinstance(seeds, str):
+            raise InputError(f"seeds={seeds!r}: give a number, or several such as 0,1,7")
         if type(seeds) is not int:
-            seeds = _typed(seeds, tuple[int, ...], "seeds")
-        device = _typed(tables.get("device", "auto"), str, "device")
+            seeds = typed(seeds, tuple[int, ...], "seeds")
+        device = typed(tables.get("device", "auto"), str, "device")
         return cls(name=name, seeds=as_seeds(seeds), device=device, stream=stream, learner=learner)
 
     def tables(self) -> dict[str, Any]:
@@ -104,6 +114,14 @@ class Experiment:
         return f"{slug or 'run'}-{self.hash}"
 
 
+def _owners(kind: str) -> dict[str, str]:
+    """For each setting of other learners the sentence about it."""
+    owners = {f.name: name for name, learner in LEARNERS.items() for f in fields(learner)}
+    return {key: f"it is a setting of {name}, not of {kind}" for key, name in owners.items()} | {
+        "name": "the learner's name is a setting of its own, learner.name"
+    }
+
+
 def parse_override(text: str) -> dict[str, Any]:
     """`a.b=value` as nested tables; the value is TOML, and what is no valid TOML value is a string.
 
@@ -131,58 +149,6 @@ def _merged(base: Mapping[str, Any], over: Mapping[str, Any]) -> dict[str, Any]:
         nested = isinstance(value, Mapping) and isinstance(result.get(key, {}), Mapping)
         result[key] = _merged(result.get(key, {}), value) if nested else value
     return result
-
-
-def _build(kind: type, table: Mapping[str, Any], prefix: str) -> Any:
-    """A settings object from a table, every key and value checked."""
-    known = {f.name: f for f in fields(kind)}
-    _known(table, known, f"{prefix}.", others=("name",) if prefix == "learner" else ())
-    hints = get_type_hints(kind)
-    values = {key: _typed(value, hints[key], f"{prefix}.{key}") for key, value in table.items()}
-    for key, value in values.items():
-        _in_range(value, known[key].metadata, f"{prefix}.{key}")
-    return kind(**values)
-
-
-def _known(keys: Mapping[str, Any], known: Iterable[str], prefix: str, others: tuple[str, ...] = ()) -> None:
-    for key in keys:
-        if key not in known:
-            raise InputError(f"unknown key {prefix + key!r}{did_you_mean(key, [*known, *others])}")
-
-
-def _typed(value: Any, kind: Any, key: str) -> Any:
-    """The value as the type asked for, or a sentence that says which that is."""
-    if get_origin(kind) is Literal:
-        if value in get_args(kind):
-            return value
-        raise InputError(f"{key}={value!r}: choose one of {', '.join(map(str, get_args(kind)))}")
-    if get_origin(kind) is tuple and isinstance(value, (list, tuple)):
-        return tuple(_typed(v, get_args(kind)[0], f"{key}[{i}]") for i, v in enumerate(value))
-    wanted = kind if isinstance(kind, type) else get_args(kind)
-    if wanted is float and type(value) is int:
-        return float(value)
-    if get_origin(kind) is not tuple and isinstance(value, wanted) and (kind is bool or not isinstance(value, bool)):
-        if isinstance(value, str) and not value.isprintable() and _not_text(value):
-            raise InputError(f"{key}={value!r}: this is not text in UTF-8")
-        return value
-    words = {int: "a whole number", float: "a number", str: "a string", bool: "true or false", str | int: "a label"}
-    raise InputError(f"{key}={value!r}: {words.get(kind, 'a list')} is wanted here")
-
-
-def _not_text(value: str) -> bool:
-    return any("\ud800" <= character <= "\udfff" for character in value)
-
-
-def _in_range(value: Any, metadata: Mapping[str, Any], key: str) -> None:
-    low, high = metadata.get("low"), metadata.get("high")
-    for v in value if isinstance(value, tuple) else (value,):
-        if isinstance(v, float) and not abs(v) < float("inf"):
-            raise InputError(f"{key}={v}: a finite number is wanted here")
-        if (low is not None and v < low) or (high is not None and v > high):
-            span = f"{low} or more" if high is None else f"from {low} to {high}"
-            raise InputError(f"{key}={v}: take {span}")
-    if isinstance(value, tuple) and not value and low is not None:
-        raise InputError(f"{key}=[]: give one value at least")
 
 
 def _values(settings: Any) -> dict[str, Any]:

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import functools
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import pairwise
 from typing import TypeVar
 
@@ -208,11 +208,13 @@ class Standardise(nn.Module):
         self.register_buffer("mean", torch.zeros(channels))
         self.register_buffer("std", torch.ones(channels))
 
-    def start(self, x: Tensor) -> None:
-        """Keep the statistics of images [S, n, C, H, W], which may be bytes."""
-        scale = 255 if x.dtype == torch.uint8 else 1
-        moments = torch.stack([torch.stack(torch.std_mean(image.float(), (0, 2, 3))) for image in x]) / scale
-        self.std, self.mean = moments[:, 0].clamp_min(1e-6), moments[:, 1]
+    def start(self, samples: Iterable[Tensor]) -> None:
+        """Keep the statistics of each seed's images [n, C, H, W], which may be bytes."""
+        moments = [
+            torch.stack(torch.std_mean(x.float() / (255 if x.dtype == torch.uint8 else 1), (0, 2, 3))) for x in samples
+        ]
+        std, self.mean = torch.stack(moments, dim=1)
+        self.std = std.clamp_min(1e-6)
 
     def forward(self, x: Tensor) -> Tensor:
         """Standardised images [..., B, C, H, W]."""
@@ -296,11 +298,10 @@ class Inputs(nn.Module):
         self.register_buffer("mean", torch.zeros(shape if self.vectors else 0))
         self.register_buffer("std", torch.ones(shape if self.vectors else 0))
 
-    def start(self, x: Tensor) -> None:
-        """Keep the statistics of the first task's training part [S, n, features]."""
-        if self.vectors:
-            std, mean = torch.std_mean(x.float(), dim=1)
-            self.mean, self.std = mean, torch.where(std > 1e-6 * mean.abs() + 1e-12, std, torch.ones_like(std))
+    def start(self, samples: Iterable[Tensor]) -> None:
+        """Keep the statistics of each seed's vectors [n, features]."""
+        std, mean = torch.stack([torch.stack(torch.std_mean(x.float(), dim=0)) for x in samples], dim=1)
+        self.mean, self.std = mean, torch.where(std > 1e-6 * mean.abs() + 1e-12, std, torch.ones_like(std))
 
     def forward(self, x: Tensor) -> Tensor:
         """Scaled inputs as floats."""

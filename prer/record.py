@@ -45,12 +45,16 @@ class Record:
 
     def check_data(self, sha256: str) -> None:
         """Refuse to show a finished run's result as that of other data."""
-        try:
-            recorded = json.loads((self.path / "environment.json").read_text("utf-8"))["data_sha256"]
-        except (OSError, ValueError, KeyError, TypeError, RecursionError):
-            return
-        if recorded != sha256:
+        if self.data_sha256 not in (None, sha256):
             raise InputError(f"the data has changed since the run in {self.path}; give another --out or name")
+
+    @property
+    def data_sha256(self) -> str | None:
+        """The checksum of the data of the run, or None where that is not known."""
+        try:
+            return json.loads((self.path / "environment.json").read_text("utf-8"))["data_sha256"]
+        except (OSError, ValueError, KeyError, TypeError, RecursionError):
+            return None
 
     def begin(self, experiment_toml: str, data: str) -> None:
         """Make the folder, start the events anew, and note where the run takes place and on what data."""
@@ -89,8 +93,8 @@ class Record:
         """What `experiment.toml` says."""
         try:
             return tomllib.loads((self.path / "experiment.toml").read_text("utf-8"))
-        except (OSError, ValueError, RecursionError) as error:
-            raise InputError(f"{self.path} is not a run's folder: {error}") from None
+        except (OSError, ValueError, RecursionError):
+            raise InputError(f"{self.path} is not a run's folder, its experiment.toml cannot be read") from None
 
     def event(self, event: dict[str, Any]) -> None:
         """Append one event."""
@@ -141,6 +145,7 @@ def counterpart(record: Record, learner: str) -> Record | None:
         except InputError:  # a damaged neighbour is no concern of this run
             continue
         same = all(theirs.get(key) == own.get(key) for key in ("stream", "seeds"))
+        same = same and other.data_sha256 == record.data_sha256
         if same and result and result["learner"] == learner and other.path != path:
             found.append(other)
     return found[0] if len(found) == 1 else None

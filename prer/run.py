@@ -20,7 +20,7 @@ from safetensors.torch import save_file
 
 from prer import evaluation
 from prer.address import as_device, as_seeds
-from prer.console import Display, Downloads
+from prer.console import Display, Downloads, describe, say
 from prer.data.entry import silent
 from prer.errors import InputError
 from prer.experiment import Experiment
@@ -180,6 +180,8 @@ def execute(experiment: Experiment, out: Path, console: Console, *, quiet: bool 
         return record
     record.begin(toml, stream.sha256)
     learner = experiment.learner
+    for line in () if quiet else describe(stream, learner):
+        say(console, line, "yellow" if line.startswith("warning") else None)
     with Display(console, experiment.name, len(stream), learner.phases(), quiet) as display:
 
         def observe(event: dict[str, Any]) -> None:
@@ -198,6 +200,6 @@ def save_model(path: Path, learner: Learner, stream: Stream) -> None:
     tensors = {name: tensor.detach().cpu().contiguous() for name, tensor in learner.state().items()}
     save_file(tensors, path / "model.safetensors")
     settings = {f.name: getattr(learner, f.name) for f in fields(learner)}
-    tasks = [task.labels for task in stream]
+    tasks = [{"labels": task.labels, "head": task.head, "outputs": task.outputs} for task in stream]
     card = {"learner": learner.name, "settings": settings, "seeds": learner.address_.seeds, "shape": stream.shape}
     (path / "model.json").write_text(json.dumps(card | {"tasks": tasks, "version": __version__}, indent=1) + "\n")

@@ -8,12 +8,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
-from prer.data.arrays import Data, as_samples
+from prer.data.arrays import Data, as_pair, as_samples
 from prer.data.catalogue import CATALOGUE, is_here, load_named
 from prer.data.entry import Progress, silent
 from prer.data.files import find, read
 from prer.errors import InputError
-from prer.learners.base import setting
+from prer.settings import setting
 from prer.stream import Stream
 from prer.transforms import Fit, coloured, resized
 
@@ -34,7 +34,7 @@ class Source:
     degrees: float = setting(180.0, "angle of the last task (rotated)")
     domains: tuple[str, ...] = setting((), "further data of the same classes, each a name or a path (domain)")
     draw: int = setting(0, "the number that draws orders of labels or pixels", low=0)
-    label: str = setting("", "the column that holds the label (tables); none: the last")
+    label: str | int = setting("", "the column that holds the label (tables); none: the last")
     size: int = setting(0, "bring images to so many pixels a side; 0: as they are", low=0, high=4096)
     fit: Fit = setting("resize", "how: resize, or pad (and crop what is larger)")
     crop: int = setting(0, "move images at random by up to so many pixels in training", low=0, high=4096)
@@ -42,6 +42,11 @@ class Source:
     resplit: float = setting(
         0.0, "test share of a balanced split per seed; 0: the given test part, or 0.2", low=0, high=0.95
     )
+
+    @property
+    def name(self) -> str:
+        """What results call the data."""
+        return self.data if self.data in CATALOGUE else Path(self.data).name or "data"
 
     def is_there(self) -> bool:
         """Whether the data can be read now, without a download."""
@@ -55,9 +60,9 @@ class Source:
         return stream.augmented(crop=self.crop, flip=self.flip) if self.crop or self.flip else stream
 
     def _stream(self, progress: Progress) -> Stream:
-        name = self.data if self.data.isidentifier() else Path(self.data).stem
-        sources = [self._load(data, progress) for data in (self.data, *self.domains)]
-        about: dict[str, Any] = {"resplit": self.resplit or None, "name": name}
+        sources = [self._load("stream.data", self.data, progress)]
+        sources += [self._load("stream.domains", data, progress) for data in self.domains]
+        about: dict[str, Any] = {"resplit": self.resplit or None, "name": self.name}
         if self.kind == "domain":
             return _one_head(Stream.of(_alike(sources), **about))
         if self.kind == "permuted":
@@ -68,49 +73,69 @@ class Source:
         shuffle = self.draw if self.shuffle else None
         return Stream.split(sources[0], classes_per_task=self.classes_per_task, **chosen, shuffle=shuffle, **about)
 
-    def _load(self, data: str, progress: Progress) -> Data:
-        loaded = load(data, label=self.label, size=self.size, fit=self.fit, progress=progress)
+    def _load(self, key: str, data: str, progress: Progress) -> Data:
+        loaded = load(data, label=str(self.label), size=self.size, fit=self.fit, progress=progress, key=key)
         if not self.size:
             return loaded
         x = as_samples(loaded.x)
         if x.dim() == 2:
             raise InputError(f"stream.size={self.size}: {data} holds vectors; only images can be brought to a size")
-        return loaded._replace(x=resized(x, self.size, self.fit))
+        try:
+            return loaded._replace(x=resized(x, self.size, self.fit), checked=True)
+        except (RuntimeError, MemoryError):  # torch's way to say that memory is short
+            raise InputError(f"stream.size={self.size}: so many pixels do not fit into memory; take fewer") from None
 
     def _check(self) -> None:
         """Refuse what would silently have no effect."""
         if self.kind == "domain" and not self.domains:
             raise InputError("stream.kind='domain' needs a second domain; name it by stream.domains=[...]")
-        only_for = {"domain": ("domains",), "split": ("tasks", "order", "shuffle")}
-        for kind, keys in only_for.items():
-            for key in keys:
-                if kind != self.kind and getattr(self, key):
-                    raise InputError(f"stream.{key} has a meaning only for stream.kind={kind!r}, not {self.kind!r}")
-        if self.tasks and (self.order or self.shuffle):
-            raise InputError("stream.tasks says the order of the labels already; leave out stream.order and .shuffle")
+        usual = Source()
+        for key, (matters, where) in {
+            "domains": (self.kind == "domain", "stream.kind='domain'"),
+            "tasks": (self.kind == "split", "stream.kind='split'"),
+            "order": (self.kind == "split" and not self.tasks, "stream.kind='split' without stream.tasks"),
+            "shuffle": (self.kind == "split" and not self.tasks, "stream.kind='split' without stream.tasks"),
+            "count": (self.kind in ("permuted", "rotated"), "stream.kind='permuted' or 'rotated'"),
+            "degrees": (self.kind == "rotated", "stream.kind='rotated'"),
+            "draw": (self.shuffle or self.kind == "permuted", "stream.shuffle=true or stream.kind='permuted'"),
+            "fit": (self.size > 0, "stream.size"),
+        }.items():
+            if not matters and getattr(self, key) != getattr(usual, key):
+                raise InputError(f"stream.{key} has a meaning only with {where}; leave it out, or set that")
 
 
-def load(data: str, *, label: str = "", size: int = 0, fit: Fit = "resize", progress: Progress = silent) -> Data:
+def load(
+    data: str,
+    *,
+    label: str = "",
+    size: int = 0,
+    fit: Fit = "resize",
+    progress: Progress = silent,
+    key: str = "stream.data",
+) -> Data:
     """The samples behind a name of the catalogue or a path; the settings are those of `Source`."""
     if data in CATALOGUE:
+        if label:
+            raise InputError(f"stream.label={label!r} has a meaning for tables only, and {data} is none; leave it out")
         return load_named(data, progress)
     path = find(data)
     if path is not None:
         return read(path, label=label, size=size, fit=fit)
-    what = f"stream.data={data!r} is neither a known data set ({', '.join(CATALOGUE)}) nor a file"
-    close = difflib.get_close_matches(data, CATALOGUE, n=1)
+    what = f"{key}={data!r} is neither a known data set ({', '.join(CATALOGUE)}) nor a file"
+    close = difflib.get_close_matches(data.lower(), CATALOGUE, n=1)
     raise InputError(f"{what}; did you mean {close[0]!r}?" if close else f"{what}; check the path")
 
 
 def _alike(domains: Sequence[Data]) -> list[Data]:
     """Domains with the same classes and the same shape; grey images get colours where others have them."""
-    xs = [as_samples(data.x) for data in domains]
-    if len({x.shape[2:] for x in xs}) > 1:
+    xs = [as_pair(data)[0] for data in domains]
+    if len({x.shape[2:] for x in xs}) > 1 or (xs[0].dim() == 2 and len({x.shape for x in xs}) > 1):
         sizes = ", ".join("x".join(map(str, x.shape[1:])) for x in xs)
-        raise InputError(f"the domains' samples have different shapes ({sizes}); set stream.size, 32 say")
-    if len({x.shape[1] for x in xs}) > 1 and xs[0].dim() == 4:
+        what = "set stream.size, 32 say" if all(x.dim() == 4 for x in xs) else "give as many features in each"
+        raise InputError(f"the domains' samples have different shapes ({sizes}); {what}")
+    if len({x.shape[1] for x in xs}) > 1:
         xs = [coloured(x) for x in xs]
-    return [data._replace(x=x) for data, x in zip(domains, xs, strict=True)]
+    return [data._replace(x=x, checked=True) for data, x in zip(domains, xs, strict=True)]
 
 
 def _one_head(stream: Stream) -> Stream:

@@ -5,6 +5,7 @@
 from __future__ import annotations
 
 import hashlib
+import math
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
@@ -44,7 +45,7 @@ class Stream:
         tasks: Sequence[Sequence[Label]] | None = None,
         order: Sequence[Label] | None = None,
         shuffle: int | None = None,
-        test: tuple[Any, Any] | None = None,
+        test: Any = None,
         resplit: float | None = None,
         name: str = "arrays",
     ) -> Stream:
@@ -58,17 +59,17 @@ class Stream:
             tasks: the labels each task brings, where they are to be chosen; labels not named are left out.
             order: the labels in the order in which they are to arrive; labels not named are left out.
             shuffle: a number that draws the order instead.
-            test: a given test part (x, y).
+            test: a given test part, as (x, y) or in the form of x.
             resplit: test share of a balanced split per seed over all the data; None uses the given test part, or
                 0.2 where there is none.
             name: what results call this data.
         """
         pool = _pool(x, y, test, resplit)
-        names = list(order or pool.order)
-        if shuffle is not None:
-            drawn = (Address((shuffle,)) / "classes").permutation(len(names))[0]
+        names = [_plain(label) for label in (pool.order if order is None else order)]
+        if shuffle is not None and shuffle is not False:
+            drawn = (Address((int(shuffle),)) / "classes").permutation(len(names))[0]
             names = [names[i] for i in drawn.tolist()]
-        groups = _groups(pool.order, names, classes_per_task, tasks)
+        groups = _groups(pool, names, classes_per_task, tasks)
         y, made = _places(pool, groups), []
         for group in groups:
             made.append(_task(pool, y, group, made, sum(len(task.labels) for task in made)))
@@ -82,7 +83,7 @@ class Stream:
         *,
         tasks: int = 10,
         draw: int = 0,
-        test: tuple[Any, Any] | None = None,
+        test: Any = None,
         resplit: float | None = None,
         name: str = "arrays",
     ) -> Stream:
@@ -98,6 +99,7 @@ class Stream:
             name: as in `split`.
         """
         pool = _pool(x, y, test, resplit)
+        _check_count(tasks)
         shape, address = tuple(pool.x.shape[1:]), Address((draw,)) / "pixels"
         views = [Permuted.drawn(shape, address / t) for t in range(1, tasks)]
         return cls(_seen_through(pool, [None, *views]), name)
@@ -110,7 +112,7 @@ class Stream:
         *,
         tasks: int = 10,
         degrees: float = 180.0,
-        test: tuple[Any, Any] | None = None,
+        test: Any = None,
         resplit: float | None = None,
         name: str = "arrays",
     ) -> Stream:
@@ -118,6 +120,9 @@ class Stream:
         pool = _pool(x, y, test, resplit)
         if pool.x.dim() == 2:
             raise InputError("only images can be rotated, these are vectors; permute them instead")
+        _check_count(tasks)
+        if not math.isfinite(degrees):
+            raise InputError(f"degrees={degrees}: a finite number is wanted here")
         views = [Rotated(degrees * t / (tasks - 1)) for t in range(1, tasks)]
         return cls(_seen_through(pool, [None, *views]), name)
 
@@ -131,7 +136,10 @@ class Stream:
             >>> [task.head for task in stream]  # the second brings more of known classes: the head goes on
             [0, 0]
         """
-        return cls(tuple(arriving(sources, resplit=resplit)), name)
+        tasks = tuple(arriving(sources, resplit=resplit))
+        if not tasks:
+            raise InputError("there are no tasks; give one (x, y) at least")
+        return cls(tasks, name)
 
     def __iter__(self) -> Iterator[Task]:
         """The tasks, in order."""
@@ -155,12 +163,16 @@ class Stream:
         """A checksum of the data, so that a result can be traced to it."""
         sha, seen = hashlib.sha256(), set()
         for task in self.tasks:
-            sha.update(repr(task.labels).encode())
-            for tensor in (task.x, task.y):
-                if id(tensor) not in seen:
-                    seen.add(id(tensor))
-                    sha.update(f"{tensor.dtype} {tuple(tensor.shape)}".encode())
-                    sha.update(tensor.cpu().numpy().data)  # in place: a copy would double the data for a moment
+            if id(task.x) not in seen:
+                seen.add(id(task.x))
+                sha.update(f"{task.x.dtype} {tuple(task.x.shape)}".encode())
+                sha.update(task.x.cpu().numpy().data)  # in place: a copy would double the data for a moment
+            assert isinstance(task.split, Split)
+            for label, rows in zip(task.labels, task.split.rows, strict=True):
+                sha.update(repr(label).encode())
+                sha.update(rows.data)
+            if task.split.held is not None:
+                sha.update(task.split.held.data)
         return sha.hexdigest()
 
     def to(self, device: str) -> Stream:
@@ -176,6 +188,10 @@ class Stream:
         """
         if len(self.shape) == 1:
             raise InputError("only images can be cropped and flipped, these are vectors")
+        if not 0 <= crop < min(self.shape[1:]):
+            raise InputError(
+                f"crop={crop}: take less than the {min(self.shape[1:])} pixels of an image, and 0 at least"
+            )
         return replace(self, tasks=tuple(replace(task, moves=Moves(crop, flip)) for task in self.tasks))
 
 
@@ -191,10 +207,12 @@ def arriving(sources: Iterable[Any], *, resplit: float | None = None) -> Iterato
     """
     seen: list[Task] = []
     for source in sources:
-        x, y, *test = source if isinstance(source, tuple) and not isinstance(source, Data) else (source, None)
-        if len(test) not in (0, 2):
+        parts = source if isinstance(source, tuple) and not isinstance(source, Data) else (source, None)
+        if len(parts) not in (2, 4):
             raise InputError(f"task {len(seen) + 1}: give (x, y) or (x, y, x_test, y_test)")
-        pool = _pool(x, y, (test[0], test[1]) if test else None, resplit)
+        pool = _pool(parts[0], parts[1], (parts[2], parts[3]) if len(parts) == 4 else None, resplit)
+        if not isinstance(source, Data) and getattr(getattr(parts[0], "flags", None), "writeable", True):
+            pool = pool._replace(x=pool.x.clone())  # its owner may well fill the same array with the next task
         if seen and (pool.x.shape[1:] != seen[0].x.shape[1:] or pool.x.dtype != seen[0].x.dtype):
             raise InputError(f"task {len(seen) + 1} has other shapes or types than the first; make them alike")
         y, first = _places(pool, [pool.order]), sum(len(task.labels) for task in seen)
@@ -202,13 +220,14 @@ def arriving(sources: Iterable[Any], *, resplit: float | None = None) -> Iterato
         yield seen[-1]
 
 
-def _pool(x: Any, y: Any, test: tuple[Any, Any] | None, resplit: float | None) -> _Pool:
+def _pool(x: Any, y: Any, test: Any, resplit: float | None) -> _Pool:
     """Samples and labels from wherever they come, checked, in one place."""
     data = x if isinstance(x, Data) else _as_data(x, y)
-    samples, labels = as_pair(data.x, data.y)
+    samples, labels = as_pair(data)
     tests = data.tests
     if test is not None:
-        more, more_labels = as_pair(*_as_data(*test)[:2])
+        other = _as_data(*test) if isinstance(test, tuple) and len(test) == 2 else _as_data(test, y)
+        more, more_labels = as_pair(other, may_be_dark=True)
         if more.shape[1:] != samples.shape[1:] or more.dtype != samples.dtype:
             raise InputError("the test part has other shapes or types than the training part; make them alike")
         if labels.dtype.kind != more_labels.dtype.kind:
@@ -218,9 +237,10 @@ def _pool(x: Any, y: Any, test: tuple[Any, Any] | None, resplit: float | None) -
     if not 0 < share < 1:
         raise InputError(f"resplit={share:g}: the test share must lie between 0 and 1")
     held = np.arange(len(samples)) >= len(samples) - tests if tests and resplit is None else None
-    there = np.unique(labels).tolist()
-    order = [label for label in data.order if label in there] if data.order else there
-    return _Pool(samples, labels, order, held, share)
+    there, codes, counts = np.unique(labels, return_inverse=True, return_counts=True)
+    each = np.split(np.argsort(codes, kind="stable"), np.cumsum(counts)[:-1])
+    rows = dict(zip(there.tolist(), each, strict=True))
+    return _Pool(samples, rows, [label for label in data.order or rows if label in rows], held, share)
 
 
 def _as_data(x: Any, y: Any) -> Data:
@@ -233,18 +253,18 @@ def _as_data(x: Any, y: Any) -> Data:
 
 class _Pool(NamedTuple):
     x: Tensor
-    labels: np.ndarray
-    order: list[Label]  # the labels there are
+    rows: dict[Label, np.ndarray]  # of each label
+    order: list[Label]
     held: np.ndarray | None
     share: float
 
 
 def _places(pool: _Pool, groups: Sequence[Sequence[Label]]) -> Tensor:
     """For each sample the place of its label in its group [N]; -1 where no group has it."""
-    y = np.full(len(pool.labels), -1)
+    y = np.full(len(pool.x), -1)
     for group in groups:
         for place, label in enumerate(group):
-            y[pool.labels == label] = place
+            y[pool.rows[label]] = place
     return torch.from_numpy(y)
 
 
@@ -255,8 +275,7 @@ def _task(pool: _Pool, y: Tensor, labels: Sequence[Label], earlier: Sequence[Tas
     if owner is None and len(labels) < 2:
         few = f"one class, {labels[0]!r}" if labels else "no class"
         raise InputError(f"task {len(earlier) + 1} has {few}: there is nothing to tell apart")
-    rows = tuple(np.flatnonzero(pool.labels == label) for label in labels)
-    split = Split(rows, first, pool.held, pool.share)
+    split = Split(tuple(pool.rows[label] for label in labels), first, pool.held, pool.share)
     if owner is None:
         head, outputs, width = 1 + max((task.head for task in earlier), default=-1), range(len(labels)), len(labels)
     else:
@@ -274,39 +293,52 @@ def _seen_through(pool: _Pool, views: Sequence[View | None]) -> tuple[Task, ...]
 
 
 def _groups(
-    there: Sequence[Label], order: Sequence[Label], per_task: int, tasks: Sequence[Sequence[Label]] | None
+    pool: _Pool, order: Sequence[Label], per_task: int, tasks: Sequence[Sequence[Label]] | None
 ) -> list[list[Label]]:
     """The labels each task brings."""
-    if tasks is None:
-        if per_task < 2:
-            raise InputError(f"classes_per_task={per_task}: a task needs two classes at least")
-        tasks = [order[i : i + per_task] for i in range(0, len(order), per_task)]
-        if len(order) % per_task == 1 and len(order) > 1:
-            fits = ", ".join(str(k) for k in range(2, min(len(order), 9) + 1) if len(order) % k != 1)
-            last = f"task {len(tasks)} has one class, {order[-1]!r}"
-            raise InputError(f"{last}: there is nothing to tell apart; with classes_per_task take one of {fits}")
-    groups = [list(group) for group in tasks]
+    groups = [[_plain(label) for label in group] for group in tasks] if tasks is not None else [list(order)]
     if not groups:
         raise InputError("there are no tasks; name the labels of one at least")
     seen: set[Label] = set()
-    for index, group in enumerate(groups):
-        for label in group:
-            if label not in there:
-                raise InputError(f"task {index + 1} asks for class {label!r}, which no sample has")
-            if label in seen:
-                raise InputError(f"class {label!r} is in two tasks; in a split stream a class belongs to one")
-            seen.add(label)
-    return groups
+    for label in (label for group in groups for label in group):
+        if label not in pool.rows:
+            raise InputError(f"class {label!r} is asked for, which no sample has")
+        if label in seen:
+            raise InputError(f"class {label!r} is named twice; in a split stream a class belongs to one task")
+        seen.add(label)
+        _check_parts(pool, [label])
+    return _cut(order, per_task) if tasks is None else groups
+
+
+def _cut(order: Sequence[Label], per_task: int) -> list[list[Label]]:
+    """The labels in groups of as many; the last may have fewer, but two at least."""
+    if per_task < 2:
+        raise InputError(f"classes_per_task={per_task}: a task needs two classes at least")
+    if len(order) % per_task == 1 and len(order) > 1:
+        fits = ", ".join(str(k) for k in range(2, min(len(order), 9) + 1) if len(order) % k != 1)
+        last = f"task {len(order) // per_task + 1} has one class, {order[-1]!r}"
+        raise InputError(f"{last}: there is nothing to tell apart; with classes_per_task take one of {fits}")
+    return [list(order[i : i + per_task]) for i in range(0, len(order), per_task)]
+
+
+def _plain(label: Any) -> Label:
+    """A label of Python, where NumPy or torch gives one of its own."""
+    return label.item() if hasattr(label, "item") else label
+
+
+def _check_count(tasks: int) -> None:
+    if tasks < 1:
+        raise InputError(f"tasks={tasks}: give one at least")
 
 
 def _check_parts(pool: _Pool, labels: Sequence[Label]) -> None:
     """Every class has something to learn from and something to be tested on."""
     for label in labels:
-        of_class = pool.labels == label
-        if pool.held is None and of_class.sum() < 2:
+        held = None if pool.held is None else pool.held[pool.rows[label]]
+        if held is None and len(pool.rows[label]) < 2:
             raise InputError(
                 f"class {label!r} has one sample; two are needed, one to learn from and one to be tested on"
             )
-        for part, where in () if pool.held is None else ((~pool.held, "training"), (pool.held, "test")):
-            if not (of_class & part).any():
-                raise InputError(f"class {label!r} has no sample in the {where} part; set stream.resplit, 0.2 say")
+        if held is not None and (held.all() or not held.any()):
+            where = "training" if held.all() else "test"
+            raise InputError(f"class {label!r} has no sample in the {where} part; set stream.resplit, 0.2 say")

@@ -4,7 +4,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
 import numpy as np
@@ -12,7 +12,7 @@ import torch
 from torch import Tensor
 
 from prer.address import Address
-from prer.transforms import Moves, View
+from prer.transforms import CHUNK, Moves, View
 
 Label = str | int
 
@@ -63,7 +63,7 @@ class Task:
     labels: tuple[Label, ...]
     x: Tensor = field(repr=False)
     y: Tensor = field(repr=False)
-    split: Callable[[int], tuple[np.ndarray, np.ndarray]] = field(repr=False)
+    split: Split | Together = field(repr=False)
     head: int
     outputs: tuple[int, ...] = field(repr=False)
     width: int = field(repr=False)
@@ -95,6 +95,10 @@ class Task:
         x, y = self.gather(rows)
         return self.look(x), y
 
+    def everything(self) -> Tensor:
+        """All samples as this task sees them [N, ...], some at a time, since a view may need room for floats."""
+        return self.x if self.view is None else torch.cat([self.look(part) for part in self.x.split(CHUNK)])
+
     def to(self, device: str) -> Task:
         """The same task on a device; data that would fill the device stays where it is, and batches are sent."""
         return moved([self], device)[0]
@@ -104,7 +108,7 @@ class Task:
 class Together:
     """The splits of several tasks as one, each with the place of its first row."""
 
-    parts: tuple[tuple[Callable[[int], tuple[np.ndarray, np.ndarray]], int], ...]
+    parts: tuple[tuple[Split | Together, int], ...]
 
     def __call__(self, seed: int) -> tuple[np.ndarray, np.ndarray]:
         """The rows of a seed, task by task."""
@@ -115,7 +119,7 @@ class Together:
 def merge(tasks: Sequence[Task]) -> Task:
     """Several tasks as one, for a learner that may see everything; its y counts through the outputs of all heads."""
     one_pool = all(task.x is tasks[0].x and task.view is None for task in tasks)
-    x = tasks[0].x if one_pool else torch.cat([task.look(task.x) for task in tasks])
+    x = tasks[0].x if one_pool else torch.cat([task.everything() for task in tasks])
     firsts = [0 if one_pool else sum(len(task.x) for task in tasks[:i]) for i in range(len(tasks))]
     widths = {task.head: task.width for task in tasks}
     y = torch.full((len(x),), -1, device=tasks[0].y.device)

@@ -122,5 +122,5 @@ def coloured(x: Tensor) -> Tensor:
 
 
 def _like(floats: Tensor, x: Tensor) -> Tensor:
-    """Floats as the type of x, rounded where those are bytes."""
-    return floats.round().clamp(0, 255).to(x.dtype) if x.dtype == torch.uint8 else floats.to(x.dtype)
+    """Floats as the type of x, within its range: bytes, which are rounded, or numbers from 0 to 1."""
+    return floats.round().clamp(0, 255).to(x.dtype) if x.dtype == torch.uint8 else floats.clamp(0, 1).to(x.dtype)

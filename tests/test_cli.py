@@ -140,8 +140,10 @@ def test_a_run_ends_well_with_one_line_for_each_epoch(first):
     done, folder = first
     assert (done.returncode, done.stderr) == (0, "")
     lines = done.stdout.splitlines()
-    assert [line for line in lines if "epoch" in line] == lines[:5]
-    for task, line in enumerate(lines[:5], 1):
+    assert lines[0] == "1,797 images 1x8x8, 10 classes; 5 tasks: 0 1 | 2 3 | 4 5 | 6 7 | 8 9"
+    assert re.fullmatch(r"warning: a task has 28\d samples to learn from, .* 8 steps only; .* like=digits.*", lines[1])
+    assert [line for line in lines if "epoch " in line] == lines[2:7]
+    for task, line in enumerate(lines[2:7], 1):
         assert re.fullmatch(rf"task {task}/5  classifier  epoch   1/1  loss +[\d.]+  \d+ s left", line)
     assert f"Run folder: runs/{folder.name}" in lines
     assert "\x1b" not in done.stdout
@@ -204,7 +206,7 @@ def test_the_saved_model_is_the_state_that_the_digest_speaks_of(first):
     assert sha.hexdigest() == result["digest"]
     card = strict((folder / "model/model.json").read_text("utf-8"))
     assert (card["learner"], card["seeds"], card["shape"]) == ("naive", [0, 1], [1, 8, 8])
-    assert card["tasks"] == [[2 * t, 2 * t + 1] for t in range(5)]
+    assert card["tasks"] == [{"labels": [2 * t, 2 * t + 1], "head": t, "outputs": [0, 1]} for t in range(5)]
 
 
 def test_prer_writes_the_same_contract_and_its_health(capsys, tmp_path):
@@ -221,7 +223,7 @@ def test_prer_writes_the_same_contract_and_its_health(capsys, tmp_path):
     assert result["transient_floats"][0] == 0 and all(copied > 0 for copied in result["transient_floats"][1:])
     # Trained so shortly, some classes are hardly recognised, and a person should know.
     low = [e for e in events(folder) if e["event"] == "health" and np.mean(e["agreement_decoded"]) < 0.8]
-    assert len(low) == out.count("warning: after task") > 0
+    assert len({e["task"] for e in low}) == out.count("warning: after task") > 0
 
 
 def test_the_same_seeds_give_the_same_digest_and_another_seed_another(capsys, arrays, tmp_path):
@@ -279,7 +281,7 @@ def test_a_finished_experiment_is_shown_again_and_nothing_is_touched(capsys, fin
 
     before, when = contents(finished), stamps()
     out = said(capsys, *FIRST)
-    assert "epoch" not in out and f"Run folder: {finished}" in out
+    assert "epoch " not in out and f"Run folder: {finished}" in out
     assert (contents(finished), stamps()) == (before, when)
 
 
@@ -300,7 +302,7 @@ def test_a_finished_experiment_needs_its_data_no_more(capsys, arrays, tmp_path):
 )
 def test_quiet_prints_the_folder_alone(capsys, arrays, out):
     printed = said(capsys, "run", arrays, *NAIVE, "--seeds", "1", "--quiet", "--out", out)
-    assert printed.startswith(f"{out}/my-naive-")
+    assert printed.startswith(f"{out}/my-npz-naive-")
     assert printed.count("\n") == 1
     assert (Path(printed.strip()) / "result.json").exists()
 
@@ -308,7 +310,7 @@ def test_quiet_prints_the_folder_alone(capsys, arrays, out):
 def test_an_unfinished_run_begins_anew(capsys, finished):
     (finished / "result.json").unlink()
     before = events(finished)
-    assert said(capsys, *FIRST).count("epoch") == 5
+    assert said(capsys, *FIRST).count("epoch  ") == 5
     assert [(e["event"], e["task"]) for e in events(finished)] == [(e["event"], e["task"]) for e in before]
     assert (finished / "result.json").exists()
 
@@ -500,6 +502,24 @@ def test_a_damaged_neighbour_does_not_keep_a_result_from_being_shown(capsys, arr
     assert again.splitlines()[-6:] == alone.splitlines()[-6:]
 
 
+def test_naive_on_other_data_is_not_shown_beside(capsys, arrays, tmp_path):
+    said(capsys, "run", arrays, *NAIVE, "--seeds", "1")
+    x = np.random.default_rng(1).normal(size=(48, 4)).astype(np.float32)
+    np.savez(tmp_path / "my.npz", x=x, y=np.array(["[red]", "b", "c", "d"] * 12))
+    out = said(capsys, "run", arrays, "learner.name=joint", "learner.epochs=1", "--seeds", "1")
+    assert "naive" not in out.split("What to try next")[0]
+
+
+def test_data_that_changed_is_noticed(capsys, tmp_path):
+    """Also where each class keeps its place within its task."""
+    x, y = np.random.default_rng(1).normal(size=(48, 4)).astype(np.float32), np.arange(48) % 4
+    run = ("run", "stream.data=my.npz", *NAIVE, "--seeds", "1")
+    np.savez(tmp_path / "my.npz", x=x, y=y)
+    said(capsys, *run)
+    np.savez(tmp_path / "my.npz", x=x, y=np.array([2, 1, 0, 3])[y])
+    assert "the data has changed" in process(*run).stderr
+
+
 # -- runs that fail --------------------------------------------------------------------------------------------------
 
 
@@ -523,7 +543,7 @@ def test_an_interrupted_run_ends_with_130_and_can_be_begun_anew(capsys, arrays):
     pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
     with subprocess.Popen(command, env=environment(), **pipes) as running:
         try:
-            assert "epoch   1/100000" in running.stdout.readline()
+            assert any("epoch   1/100000" in running.stdout.readline() for _ in range(3))
             running.send_signal(signal.SIGINT)
             _, err = running.communicate(timeout=30)
         finally:

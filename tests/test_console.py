@@ -149,6 +149,7 @@ def test_a_quiet_run_says_nothing_but_warnings(make):
         display(health([0.99]))
         assert console.file.getvalue() == ""
         display(health([0.1]))
+        display({"event": "task", "task": 1})
     assert "warning" in console.file.getvalue()
 
 
@@ -157,12 +158,13 @@ def test_a_class_that_is_hardly_recognised_is_a_warning(agreement, warned):
     console = log()
     with Display(console, "x", 2, {"flow": 2}) as display:
         display(health(agreement))
+        display({"event": "task", "task": 1})
     if warned is None:
         assert console.file.getvalue() == ""
     else:
         assert console.file.getvalue() == (
-            f"warning: after task 2 only {warned}% of the samples of class 'cat' are recognised as that class; "
-            "it may be forgotten. More epochs may help, of learner.epochs_autoencoder first.\n"
+            "warning: after task 2 the flow's samples of some classes are hardly recognised as their class "
+            f"('cat' {warned}%); they may be forgotten. More epochs may help, of learner.epochs_autoencoder first.\n"
         )
 
 
@@ -171,7 +173,8 @@ def test_a_hostile_class_name_is_printed_as_text_in_one_line(name):
     console = log(width=30)
     with Display(console, "x", 2, {"flow": 2}) as display:
         display(health([0.0], name))
-    assert f"of class {name!r} are" in console.file.getvalue()
+        display({"event": "task", "task": 1})
+    assert f"({name!r} 0%)" in console.file.getvalue()
     assert console.file.getvalue().count("\n") == 1
     assert "\x1b" not in console.file.getvalue()
 

@@ -46,7 +46,7 @@ def refused(said, *overrides, **tables):
         ("stream.class_per_task=2", r"'stream.class_per_task', did you mean 'classes_per_task'\?"),
         ("learnr.epochs=1", r"^unknown key 'learnr', did you mean 'learner'\?$"),
         ("seed=1", r"did you mean 'seeds'\?"),
-        ("zzz=1", "unknown key 'zzz'; known are name, seeds, device, stream, learner"),
+        ("zzz=1", "unknown key 'zzz'; known are name, seeds, device, like, stream, learner"),
         ("stream.zzz=1", "unknown key 'stream.zzz'; known are data, kind"),
         ("learner.wieght.deep=1", "unknown key 'learner.wieght'"),
         ("learner.nmae=naive", r"did you mean 'name'\?"),
@@ -99,10 +99,10 @@ def test_a_wrong_type_is_refused_with_the_one_wanted(override, said):
         ("learner.epochs=-1", "take 0 or more"),
         ("learner.dropout=1", "learner.dropout=1.0: take from 0 to 0.99"),
         ("learner.dropout=-0.1", "take from 0 to 0.99"),
-        ("learner.lr=-1e-3", "take 0 or more"),
+        ("learner.lr=-1e-3", "take from 0 to 1e\\+30"),
         ("learner.lr=nan", "learner.lr=nan: a finite number"),
         ("learner.lr=inf", "learner.lr=inf: a finite number"),
-        ("learner.channels=[3, 0]", "learner.channels=0: take 1 or more"),
+        ("learner.channels=[3, 0]", "learner.channels=0: take from 1 to 65536"),
         ("learner.hidden=[]", r"learner.hidden=\[\]: give one value at least"),
         ("stream.classes_per_task=1", "stream.classes_per_task=1: take 2 or more"),
         ("stream.resplit=0.96", "take from 0 to 0.95"),
@@ -275,7 +275,7 @@ def test_other_data_has_the_defaults():
     other = parsed("stream.data=my.npz")
     assert other.learner == LEARNERS["prer"]()
     assert other.stream == Source(data="my.npz")
-    assert other.name == "my-prer"
+    assert other.name == "my.npz-prer"
 
 
 def test_recommended_settings_stay_as_they_are_when_an_experiment_changes_its_own():
@@ -417,7 +417,7 @@ def build(path, **options):
 def test_an_npz_of_x_and_y_is_a_stream(tmp_path):
     np.savez(tmp_path / "my data.npz", x=X, y=Y, more=np.array([object()]))  # what is not asked for is not read
     stream = build(tmp_path / "my data.npz")
-    assert (stream.name, stream.shape, len(stream)) == ("my data", (3,), 2)
+    assert (stream.name, stream.shape, len(stream)) == ("my data.npz", (3,), 2)
     assert stream[0].test([0]).shape == (1, 2)
     assert len(build(tmp_path / "my data.npz", classes_per_task=4)) == 1
     assert [task.labels for task in build(tmp_path / "my data.npz", tasks=((3, 0),))] == [(3, 0)]
@@ -518,3 +518,23 @@ def test_a_bad_data_file_is_refused_in_one_sentence(tmp_path, case):
 def test_missing_data_is_refused_with_the_names_that_are_known(data):
     with pytest.raises(InputError, match=r"is neither a known data set \(digits, .*, cifar100\) nor a file"):
         build(data)
+
+
+# -- like -------------------------------------------------------------------------------------------------------------
+
+
+def test_the_settings_of_another_data_set_can_be_taken():
+    experiment = parsed("stream.data=my.npz", "like=digits", "learner.batch=7")
+    digits = parsed()
+    assert experiment.learner.embedding == digits.learner.embedding != parsed("stream.data=my.npz").learner.embedding
+    assert experiment.learner.batch == 7
+    assert experiment.stream.data == "my.npz"
+    assert "like" not in experiment.tables()
+    assert Experiment.parse(tomllib.loads(experiment.to_toml())).hash == experiment.hash
+
+
+def test_what_was_meant_is_said():
+    refused("unknown key 'data': did you mean 'stream.data'", "data=mnist")
+    refused("it is a setting of prer, not of naive", "learner.name=naive", "learner.epochs_flow=3")
+    refused("like='mnits': whose settings\\?, did you mean 'mnist'", "like=mnits")
+    refused("seeds='a': give a number, or several such as 0,1,7", "seeds=a")

@@ -208,6 +208,14 @@ def test_tasks_may_arrive_unannounced(name):
     assert np.array_equal(np.isfinite(result.matrix[0]), tested)
 
 
+@pytest.mark.parametrize(
+    ("setting", "said"), [({"epochs": -3}, "epochs=-3: take"), ({"optimiser": "sdg"}, "choose one")]
+)
+def test_wrong_settings_are_refused_in_python_too(name, setting, said):
+    with pytest.raises(InputError, match=said):
+        learn(blobs(), make(name, **setting), seeds=1, device="cpu")
+
+
 def test_tasks_out_of_order_are_refused(name):
     with pytest.raises(InputError, match="task 2 comes before its time"):
         started(make(name), blobs()).learn(blobs()[1])

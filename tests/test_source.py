@@ -86,13 +86,23 @@ def test_a_given_test_part_is_used_or_poured_together(tmp_path):
 
 REFUSED = {
     "no second domain": (["stream.kind=domain"], "needs a second domain"),
-    "domains of a split": (['stream.domains=["digits"]'], "stream.domains has a meaning only for .*'domain'"),
+    "domains of a split": (['stream.domains=["digits"]'], "stream.domains has a meaning only with .*'domain'"),
     "an order of permuted": (["stream.kind=permuted", "stream.order=[1, 0]"], "stream.order has a meaning only"),
     "a shuffled rotation": (["stream.kind=rotated", "stream.shuffle=true"], "stream.shuffle has a meaning only"),
-    "tasks and an order": (["stream.tasks=[[0, 1]]", "stream.order=[0, 1]"], "stream.tasks says the order"),
+    "tasks and an order": (
+        ["stream.tasks=[[0, 1]]", "stream.order=[0, 1]"],
+        "stream.order has a meaning only with .* without stream.tasks",
+    ),
+    "a count of a split": (["stream.count=3"], "stream.count has a meaning only with"),
+    "degrees of permuted": (["stream.kind=permuted", "stream.degrees=90"], "stream.degrees has a meaning only"),
+    "a draw of nothing": (["stream.draw=3"], "stream.draw has a meaning only with stream.shuffle"),
+    "a fit without a size": (["stream.fit=pad"], "stream.fit has a meaning only with stream.size"),
+    "a label of no table": (["stream.label=x"], "tables only"),
+    "a crop of everything": (["stream.crop=8"], "take less than the 8 pixels"),
+    "a size without memory": (["stream.size=4096"], "do not fit into memory"),
     "an unknown kind": (["stream.kind=rotate"], "choose one of split, permuted, rotated, domain"),
     "one task": (["stream.kind=permuted", "stream.count=1"], "take from 2"),
-    "an order with a class that is not there": (["stream.order=[0, 77]"], "asks for class 77"),
+    "an order with a class that is not there": (["stream.order=[0, 77]"], "class 77 is asked for"),
     "a size without end": (["stream.size=100000"], "take from 0 to 4096"),
 }
 
@@ -123,3 +133,25 @@ def test_data_is_there_only_if_all_domains_are(files):
     assert Source(data=here).is_there()
     assert Source(data=here, domains=(here,)).is_there()
     assert not Source(data=here, domains=("nowhere.npz",)).is_there()
+
+
+@pytest.mark.parametrize("shape", [(16, 16, 12), (12, 12, 2), (10, 16, 3)])
+def test_many_channels_stay_channels_whatever_is_done(files, shape):
+    data = files("odd", *shape)
+    plain = build(f"stream.data={data}")
+    assert plain.shape == (shape[2], *shape[:2])
+    assert build(f"stream.data={data}", "stream.size=16").shape == (shape[2], 16, 16)
+    domain = build(f"stream.data={data}", "stream.kind=domain", f'stream.domains=["{data}"]')
+    assert torch.equal(domain[1].x, plain[0].x)
+
+
+def test_dark_pictures_may_be_made_smaller(tmp_path):
+    x = np.zeros((8, 64, 64), np.uint8)
+    x[:, 0, 0] = 255
+    np.savez(tmp_path / "dark.npz", x=x, y=np.arange(8) % 2)
+    assert build(f"stream.data={tmp_path / 'dark.npz'}", "stream.size=8").shape == (1, 8, 8)
+
+
+def test_an_empty_name_is_no_folder():
+    with pytest.raises(InputError, match="neither a known data set"):
+        build("stream.data=")

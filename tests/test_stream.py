@@ -321,12 +321,51 @@ def test_tasks_arrive_one_by_one_and_are_not_asked_for_in_advance():
     assert [task.head for task in coming] == [0, 0]
 
 
+def test_an_array_that_is_filled_anew_for_each_task_is_copied():
+    x = vectors(8)
+
+    def days():
+        for day in range(2):
+            x[:] = day
+            yield x, Y
+
+    assert [float(task.x.mean()) for task in list(arriving(days()))] == [0.0, 1.0]
+    read_only = vectors(8)
+    read_only.flags.writeable = False  # as a mapped file is
+    assert next(arriving([(read_only, Y)])).x.data_ptr() == read_only.ctypes.data
+
+
+def test_a_data_set_may_be_the_test_part_of_another():
+    pairs = [(x, int(y)) for x, y in zip(X, Y, strict=True)]
+    stream = Stream.split(pairs, test=pairs[2:6])
+    assert [len(part) for part in parts(stream[0])] == [8, 4]
+
+
+def test_false_does_not_shuffle():
+    assert Stream.split(vectors(12), FOUR, shuffle=False)[0].labels == (0, 1)
+    assert Stream.split(vectors(12), FOUR, order=np.array([3, 2, 1, 0]))[0].labels == (3, 2)
+
+
+def test_many_classes_are_no_trouble():
+    y = np.arange(60_000) % 2000
+    stream = Stream.split(np.zeros((60_000, 1), np.float32), y)
+    assert len(stream) == 1000
+    assert sorted(np.concatenate(stream[999].split.rows).tolist()) == sorted(np.flatnonzero(y >= 1998).tolist())
+
+
+def test_a_dark_test_part_is_welcome_beside_bright_images():
+    dark = np.full((2, 8, 8), 40, np.uint8)
+    assert Stream.split(IMAGES, Y, test=(dark, [0, 1]))[0].x.dtype == torch.uint8
+
+
 BAD_TASKS = {
     "a new class alone": ([(X, Y), (X, np.full(8, 5))], "task 2 has one class, 5"),
     "another shape": ([(X, Y), (vectors(8, 4), Y)], "task 2 has other shapes or types than the first"),
     "another type": ([(IMAGES, Y), (IMAGES / 255, Y)], "task 2 has other shapes or types"),
     "three parts": ([(X, Y, X)], r"task 1: give \(x, y\)"),
     "no samples": ([(X[:0], Y[:0])], "x has shape"),
+    "samples alone": ([(X,)], "task 1: give"),
+    "nothing": ([], "there are no tasks"),
 }
 
 
@@ -368,8 +407,12 @@ def test_a_checksum_is_of_the_data_and_the_labels():
     assert Stream.split(x, y).sha256 == Stream.split(x.copy(), y.copy()).sha256
     changed = x.copy()
     changed[7, 7, 7] ^= 1
-    others = [Stream.split(changed, y), Stream.split(x, (y + 1) % 4), Stream.split(x, y + 1), Stream.of([(x, y)])]
-    assert len({stream.sha256 for stream in (Stream.split(x, y), *others)}) == 5
+    swapped = np.array([2, 1, 0, 3])[y]  # each label changes its task, and keeps its place there
+    given = [Stream.split(x[:n], y[:n], test=(x[n:], y[n:])) for n in (4,)]
+    others = [Stream.split(changed, y), Stream.split(x, (y + 1) % 4), Stream.split(x, y + 1), Stream.split(x, swapped)]
+    assert len({stream.sha256 for stream in (Stream.split(x, y), *others, *given)}) == 6
+    assert Stream.split(x, y, tasks=np.array([[0, 1], [2, 3]])).sha256 == Stream.split(x, y).sha256
+    assert Stream.of([(x, y)]).sha256 == Stream.split(x, y).sha256  # the same data, in other tasks
     second = images(8, 8, 8) // 2
     assert Stream.of([(x, y), (x, y)]).sha256 != Stream.of([(x, y), (second, y)]).sha256
 
@@ -493,6 +536,8 @@ BAD_LABELS = {
     "NaN among objects": (np.array([*"aaabbbb", np.nan], object), "missing"),
     "NaN among strings": (["a"] * 4 + ["b"] * 2 + [float("nan")] * 2, "missing"),
     "empty string": ([*"aaabbbb", ""], "missing"),
+    "NUL": ([*"aaabbb", "b\0", "b"], "NUL"),
+    "masked": (np.ma.masked_equal(Y, 1), "masked"),
     "empty bytes": ([b"a"] * 4 + [b"b"] * 3 + [b""], "missing"),
     "negative": (Y - 1, "least is -1"),
     "negative objects": ((Y - 1).astype(object), "least is -1"),
@@ -540,10 +585,10 @@ BAD_OPTIONS = {
     "one class per task": ({"classes_per_task": 1}, "two classes at least"),
     "no class per task": ({"classes_per_task": 0}, "two classes at least"),
     "a task with one class": ({"tasks": [[0]]}, "task 1 has one class"),
-    "a class in two tasks": ({"y": FOUR[:8], "tasks": [[0, 1], [1, 2]]}, "class 1 is in two tasks"),
-    "a class twice in a task": ({"tasks": [[0, 0]]}, "class 0 is in two tasks"),
-    "an unknown class": ({"tasks": [[0, 7]]}, "asks for class 7, which no sample has"),
-    "a class by another type": ({"tasks": [["0", "1"]]}, "asks for class '0'"),
+    "a class in two tasks": ({"y": FOUR[:8], "tasks": [[0, 1], [1, 2]]}, "class 1 is named twice"),
+    "a class twice in a task": ({"tasks": [[0, 0]]}, "class 0 is named twice"),
+    "an unknown class": ({"tasks": [[0, 7]]}, "class 7 is asked for, which no sample has"),
+    "a class by another type": ({"tasks": [["0", "1"]]}, "class '0' is asked for"),
     "no tasks": ({"tasks": []}, "task"),
     "an empty task": ({"tasks": [[]]}, "task 1 has no class"),
     "resplit 0": ({"resplit": 0.0}, "between 0 and 1"),

@@ -150,6 +150,13 @@ def test_floats_stay_floats():
     assert float(resized(x, 12).max()) <= 1
 
 
+@pytest.mark.parametrize("size", range(8, 65, 7))
+def test_floats_stay_within_their_range(size):
+    ones = torch.ones(2, 1, 28, 28)
+    assert float(resized(ones, size).max()) == 1.0
+    assert float(Rotated(33.0)(ones[None]).max()) <= 1.0
+
+
 def test_grey_becomes_colour_and_colour_stays():
     grey, colour = images(2, 1, 8, 8), images(2, 3, 8, 8)
     assert torch.equal(coloured(grey), grey.expand(-1, 3, -1, -1))

@@ -26,9 +26,10 @@ class Data(NamedTuple):
     y: np.ndarray  # labels [N], numbers or strings
     tests: int = 0  # so many at the end are the given test part
     order: tuple[str | int, ...] = ()  # the labels as the source orders them; none: sorted
+    checked: bool = False  # x is what `as_samples` gives; asked twice it might take another axis for the channels
 
 
-def as_samples(x: np.ndarray | Tensor | Sequence) -> Tensor:
+def as_samples(x: np.ndarray | Tensor | Sequence, *, may_be_dark: bool = False) -> Tensor:
     """Images as [N, C, H, W] (uint8, or floats in [0, 1]); vectors as float32 [N, features]."""
     array = _as_array(x)
     if array.dtype.kind not in "biuf" or array.ndim not in (2, 3, 4) or not array.size:
@@ -43,7 +44,7 @@ def as_samples(x: np.ndarray | Tensor | Sequence) -> Tensor:
         if not finite.all():
             bad = f"{(~finite).sum()} of {len(array)} samples"
             raise InputError(f"{bad} hold NaN or infinite values (beyond 32-bit floats); drop or fill them first")
-    array = array if array.ndim == 2 else _as_images(array)
+    array = array if array.ndim == 2 else _as_images(array, may_be_dark)
     with warnings.catch_warnings():
         warnings.simplefilter(
             "ignore", UserWarning
@@ -51,14 +52,16 @@ def as_samples(x: np.ndarray | Tensor | Sequence) -> Tensor:
         return torch.from_numpy(np.ascontiguousarray(array))
 
 
-def _as_images(array: np.ndarray) -> np.ndarray:
+def _as_images(array: np.ndarray, may_be_dark: bool) -> np.ndarray:
     if array.ndim == 3:
         array = array[:, None]
     elif array.shape[-1] in (1, 3, 4) or array.shape[1] not in (1, 3, 4):  # channels last, unless clearly first
         array = np.moveaxis(array, -1, 1)
     if min(array.shape[2:]) < SMALLEST_IMAGE:
         size = f"{array.shape[2]}x{array.shape[3]}"
-        raise InputError(f"images of {size} pixels are too small; 8x8 is the least, or give vectors (N, features)")
+        raise InputError(
+            f"images of {size} pixels are too small, 8x8 is the least; enlarge them, or give vectors (N, features)"
+        )
     if array.dtype.kind == "b":
         return array.astype(np.float32)
     low, high = array.min(), array.max()
@@ -69,7 +72,7 @@ def _as_images(array: np.ndarray) -> np.ndarray:
         return array
     if low < 0 or high > 255:
         raise InputError(f"images as integers must lie in 0..255, these lie in {low}..{high}")
-    if 0 < high < 64:  # read as bytes they would be almost black
+    if 0 < high < 64 and not may_be_dark:  # read as bytes they would be almost black
         raise InputError(f"images as integers are read as 0..255, these reach {high}; divide by {high} to give floats")
     return array.astype(np.uint8, copy=False)
 
@@ -105,21 +108,27 @@ def _of_objects(values: list[Any]) -> np.ndarray:
         raise InputError(MISSING)
     if all(isinstance(v, (str, bytes)) for v in values):
         texts = [v.decode(errors="backslashreplace") if isinstance(v, bytes) else v for v in values]
+        if any("\0" in text for text in texts):  # which NumPy would cut off, and make one class of two
+            raise InputError("some labels hold NUL characters; name those classes otherwise")
         return np.array(texts, dtype=str)
     if all(isinstance(v, (bool, int, float, np.bool_, np.number)) for v in values):
         return np.array(values)
     raise InputError(NOT_LABELS)
 
 
-def as_pair(x: np.ndarray | Tensor, y: np.ndarray | Tensor | Sequence) -> tuple[Tensor, np.ndarray]:
+def as_pair(data: Data, *, may_be_dark: bool = False) -> tuple[Tensor, np.ndarray]:
     """Samples and their labels, as many of the one as of the other."""
-    samples, labels = as_samples(x), as_labels(y)
+    checked = data.x if data.checked and isinstance(data.x, Tensor) else None
+    samples = as_samples(data.x, may_be_dark=may_be_dark) if checked is None else checked
+    labels = as_labels(data.y)
     if len(samples) != len(labels):
         raise InputError(f"x has {len(samples)} samples and y has {len(labels)} labels; they must be as many")
     return samples, labels
 
 
 def _as_array(x: np.ndarray | Tensor | Sequence) -> np.ndarray:
+    if isinstance(x, np.ma.MaskedArray) and np.ma.getmaskarray(x).any():
+        raise InputError("some values are masked; drop or fill them first")
     if isinstance(x, Tensor):
         x = x.detach().cpu()
         return (x.float() if x.dtype == torch.bfloat16 else x).numpy()

@@ -242,7 +242,10 @@ def load_named(name: str, progress: Progress = silent) -> Data:
     if entry.built_in:
         return digits()
     form = entry.found() or fetch(entry, progress)
-    data = read(form.path, only=() if form.archive else [file.name for file in form.files])
+    try:
+        data = read(form.path, only=() if form.archive else [file.name for file in form.files])
+    except InputError as error:
+        raise InputError(f"{error}; `prer data fetch {name}` does that") from None
     return _with_names(entry, data, form.path)
 
 

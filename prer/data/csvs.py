@@ -109,7 +109,9 @@ def _refusal(text: str, name: str, row: int) -> InputError:
     where = f"row {row}, column {shown(name, 30)!r}"
     if text.strip().lower() in EMPTY:
         return InputError(f"{where}: a value is missing; fill it or drop the row")
-    return InputError(f"{where}: {shown(text, 30)!r} is no number of 32 bits; features must be numbers")
+    return InputError(
+        f"{where}: {shown(text, 30)!r} is no number of 32 bits; is this column the label? Then set stream.label"
+    )
 
 
 def column(names: Sequence[str], label: str) -> int:
@@ -121,8 +123,9 @@ def column(names: Sequence[str], label: str) -> int:
     most, count = Counter(names).most_common(1)[0]
     if count > 1:
         raise InputError(f"two columns are called {shown(most, 30)!r}; give a header with a name for each")
-    if all(map(_is_number, names)) and names != [str(i) for i in range(len(names))]:
-        raise InputError("its first line holds numbers only; give a header with the names of the columns")
+    numbers = [name for name in names if _is_number(name)]
+    if len(numbers) >= len(names) - 1 and numbers != [str(i) for i in range(len(numbers))]:
+        raise InputError("its first line holds numbers; give a header with the names of the columns")
     if len(names) < 2:
         raise InputError("one column only; a table needs features and a label, parted by commas, semicolons or tabs")
     return find_column(names, label)

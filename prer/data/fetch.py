@@ -38,7 +38,7 @@ def fetch(entry: Entry, progress: Progress = silent) -> Form:
 
 def _fetch_form(entry: Entry, form: Form, progress: Progress) -> None:
     wanted = [file for file in form.files if state(file, form.place / file.name) != "ok"]
-    if os.environ.get("PRER_OFFLINE", "0") not in ("", "0"):
+    if os.environ.get("PRER_OFFLINE", "").lower() not in ("", "0", "false", "no"):
         raise InputError(f"{entry.name} is not here and PRER_OFFLINE is set; unset it, or {_by_hand(form, wanted)}")
     form.place.mkdir(parents=True, exist_ok=True)
     for index, file in enumerate(wanted):

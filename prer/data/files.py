@@ -30,7 +30,7 @@ def find(data: str) -> Path | None:
     """The file a path names, or None where there is none."""
     try:
         path = Path(data).expanduser()
-        return path if path.exists() else None
+        return path if data and path.exists() else None
     except (OSError, RuntimeError):  # too long a name, an unknown user
         return None
 
@@ -46,9 +46,12 @@ def read(path: Path, *, label: str = "", size: int = 0, fit: Fit = "resize", onl
         only: the names of the files that are used of a folder; all where none are named.
     """
     try:
-        if path.is_dir():
-            return _read_folder(path, size, fit, only)
-        return _read_file(path, label, size, fit)
+        folder = path.is_dir()
+        if label and (folder or _kind(path) not in ("csv", "parquet")):
+            raise InputError(
+                f"{shown(path)}: stream.label has a meaning for tables only, and this is none; leave it out"
+            )
+        return _read_folder(path, size, fit, only) if folder else _read_file(path, label, size, fit)
     except MemoryError:
         raise InputError(f"{shown(path)}: it does not fit into memory; give less of it") from None
     except (OSError, ValueError) as error:

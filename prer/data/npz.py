@@ -11,7 +11,7 @@ from typing import NamedTuple
 import numpy as np
 
 from prer.data.arrays import Data, as_labels
-from prer.data.guard import about, fill
+from prer.data.guard import about, fill, shown
 from prer.data.zips import opened
 from prer.errors import InputError
 
@@ -47,7 +47,8 @@ def _parts(files: Mapping[str, zipfile.ZipInfo]) -> list[Part]:
     arrays = {name.removesuffix(".npy"): info for name, info in files.items()}
     x, y = arrays.get("x_train", arrays.get("x")), arrays.get("y_train", arrays.get("y"))
     if x is None or y is None:
-        raise InputError("no arrays x, y or x_train, y_train in it; name them so")
+        there = shown(", ".join(arrays) or "nothing", 60)
+        raise InputError(f"no arrays x, y or x_train, y_train in it, but {there}; name them so")
     if ("x_test" in arrays) != ("y_test" in arrays):
         raise InputError("a test part needs both x_test and y_test")
     return [Part(x, y), Part(arrays["x_test"], arrays["y_test"])] if "x_test" in arrays else [Part(x, y)]

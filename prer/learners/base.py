@@ -12,7 +12,7 @@ import time
 from abc import ABC
 from collections import defaultdict
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, fields
 from typing import Any, ClassVar, NamedTuple
 
 import torch
@@ -22,17 +22,13 @@ from torch import Tensor, nn
 from prer.address import Address
 from prer.errors import InputError, RunError
 from prer.networks import Encoder, Head, Inputs, floats, stack
+from prer.settings import checked, setting
 from prer.step import Optimiser, Step
 from prer.task import Label, Task
 
 EVALUATION_ROWS = 1024  # samples that are embedded at once where no gradient is needed
 
 Observer = Callable[[dict[str, Any]], None]
-
-
-def setting(default: Any, help: str, *, low: float | None = None, high: float | None = None) -> Any:
-    """A hyperparameter: its default, what it means, and the values it may take."""
-    return field(default=default, metadata={"help": help, "low": low, "high": high})
 
 
 class Batch(NamedTuple):
@@ -52,14 +48,14 @@ class Learner(ABC):
 
     name: ClassVar[str]
 
-    channels: tuple[int, ...] = setting((12, 24, 48), "filters of each convolution (images)", low=1)
-    hidden: tuple[int, ...] = setting((128, 64), "width of each hidden layer (vectors)", low=1)
-    embedding: int = setting(50, "size of the embedding z", low=2)
+    channels: tuple[int, ...] = setting((12, 24, 48), "filters of each convolution (images)", low=1, high=65_536)
+    hidden: tuple[int, ...] = setting((128, 64), "width of each hidden layer (vectors)", low=1, high=65_536)
+    embedding: int = setting(50, "size of the embedding z", low=2, high=65_536)
     normalise: bool = setting(False, "standardise each channel of images, by the first task's statistics")
     dropout: float = setting(0.2, "dropout between a head's layers", low=0, high=0.99)
     batch: int = setting(64, "samples in a batch", low=2)
     epochs: int = setting(10, "epochs of a classifier's training", low=0)
-    lr: float = setting(1e-3, "learning rate of a classifier", low=0)
+    lr: float = setting(1e-3, "learning rate of a classifier", low=0, high=1e30)
     optimiser: Optimiser = setting("adam", "optimiser of a classifier: adam or sgd")
 
     # -- override points -----------------------------------------------------------------------------------------
@@ -92,6 +88,7 @@ class Learner(ABC):
         self, shape: Sequence[int], seeds: Sequence[int], device: str = "cpu", observe: Observer | None = None
     ) -> None:
         """Forget everything and build the networks for samples of this shape."""
+        checked(type(self), {f.name: getattr(self, f.name) for f in fields(self)})
         self.shape_ = tuple(shape)
         self.address_ = Address(tuple(seeds), device)
         self.observe_ = observe or (lambda event: None)
@@ -163,7 +160,7 @@ class Learner(ABC):
         if len(self.shape_) == 1 or self.normalise:
             rows = task.train(self.address_.seeds)
             statistics: Any = self.inputs_ if len(self.shape_) == 1 else self.encoder_.layers[0]
-            statistics.start(task.samples(rows)[0])
+            statistics.start(task.samples(of_seed)[0] for of_seed in rows)  # one seed at a time: they may be many
 
     def train_classifier(self, task: Task, networks: Sequence[nn.Module]) -> None:
         """Minimise `loss` on a task's training part by these networks."""

@@ -19,8 +19,9 @@ from torch import Tensor, nn
 from prer.address import Address
 from prer.density import Density, Gaussian
 from prer.flow import Condition, Flow, Norm
-from prer.learners.base import EVALUATION_ROWS, Learner, Observer, mean_cross_entropy, setting
+from prer.learners.base import EVALUATION_ROWS, Learner, Observer, mean_cross_entropy
 from prer.networks import Decoder, Linear, floats, stack
+from prer.settings import setting
 from prer.task import Task
 
 
@@ -39,9 +40,9 @@ class PRER(Learner):
 
     epochs_autoencoder: int = setting(10, "epochs of phase 1", low=0)
     epochs_flow: int = setting(10, "epochs of phase 2", low=0)
-    lr_autoencoder: float = setting(1e-3, "learning rate of phase 1 (Adam)", low=0)
+    lr_autoencoder: float = setting(1e-3, "learning rate of phase 1 (Adam)", low=0, high=1e30)
     decay_autoencoder: bool = setting(False, "let that rate fall linearly to 0 over the epochs")
-    lr_flow: float = setting(1e-3, "learning rate of phase 2 (Adam); the paper has 1e-4", low=0)
+    lr_flow: float = setting(1e-3, "learning rate of phase 2 (Adam); the paper has 1e-4", low=0, high=1e30)
     decay_flow: bool = setting(True, "let that rate fall, too; the samples become far better")
 
     weight: float = setting(1.0, "weight of the embedding regulariser R (Eq. 3)", low=0)

@@ -1,0 +1,74 @@
+"""Settings: fields with a meaning and a range, and how values from anywhere become them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import field, fields
+from typing import Any, Literal, get_args, get_origin, get_type_hints
+
+from prer.errors import InputError, did_you_mean
+
+
+def setting(default: Any, help: str, *, low: float | None = None, high: float | None = None) -> Any:
+    """A setting: its default, what it means, and the values it may take."""
+    return field(default=default, metadata={"help": help, "low": low, "high": high})
+
+
+def build(kind: type, table: Mapping[str, Any], prefix: str, others: Mapping[str, str]) -> Any:
+    """A settings object from a table, every key and value checked; `others` says whose the keys of others are."""
+    check_keys(table, [f.name for f in fields(kind)], f"{prefix}.", others)
+    return kind(**checked(kind, table, f"{prefix}."))
+
+
+def checked(kind: type, values: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
+    """The values as the types their settings have, each within its range."""
+    known, hints = {f.name: f for f in fields(kind)}, get_type_hints(kind)
+    right = {key: typed(value, hints[key], prefix + key) for key, value in values.items()}
+    for key, value in right.items():
+        _in_range(value, known[key].metadata, prefix + key)
+    return right
+
+
+def check_keys(keys: Iterable[str], known: Iterable[str], prefix: str, others: Mapping[str, str]) -> None:
+    """Refuse a key that is not known, with the one that was meant."""
+    for key in keys:
+        if key not in known and key in others:
+            raise InputError(f"unknown key {prefix + key!r}: {others[key]}")
+        if key not in known:
+            close = did_you_mean(key, [*known, *others])
+            raise InputError(f"unknown key {prefix + key!r}{close if '?' in close else did_you_mean(key, known)}")
+
+
+def typed(value: Any, kind: Any, key: str) -> Any:
+    """The value as the type asked for, or a sentence that says which that is."""
+    if get_origin(kind) is Literal:
+        if value in get_args(kind):
+            return value
+        raise InputError(f"{key}={value!r}: choose one of {', '.join(map(str, get_args(kind)))}")
+    if get_origin(kind) is tuple and isinstance(value, (list, tuple)):
+        return tuple(typed(v, get_args(kind)[0], f"{key}[{i}]") for i, v in enumerate(value))
+    wanted = kind if isinstance(kind, type) else get_args(kind)
+    if wanted is float and type(value) is int:
+        return float(value)
+    if get_origin(kind) is not tuple and isinstance(value, wanted) and (kind is bool or not isinstance(value, bool)):
+        if isinstance(value, str) and not value.isprintable() and _not_text(value):
+            raise InputError(f"{key}={value!r}: this is not text in UTF-8")
+        return value
+    words = {int: "a whole number", float: "a number", str: "a string", bool: "true or false", str | int: "a label"}
+    raise InputError(f"{key}={value!r}: {words.get(kind, 'a list')} is wanted here")
+
+
+def _not_text(value: str) -> bool:
+    return any("\ud800" <= character <= "\udfff" for character in value)
+
+
+def _in_range(value: Any, metadata: Mapping[str, Any], key: str) -> None:
+    low, high = metadata.get("low"), metadata.get("high")
+    for v in value if isinstance(value, tuple) else (value,):
+        if isinstance(v, float) and not abs(v) < float("inf"):
+            raise InputError(f"{key}={v}: a finite number is wanted here")
+        if (low is not None and v < low) or (high is not None and v > high):
+            span = f"{low} or more" if high is None else f"from {low} to {high}"
+            raise InputError(f"{key}={v}: take {span}")
+    if isinstance(value, tuple) and not value and low is not None:
+        raise InputError(f"{key}=[]: give one value at least")
