@@ -98,12 +98,15 @@ class Limited(io.RawIOBase):
 
 
 @contextmanager
-def sound(path: Path | str) -> Iterator[None]:
-    """Whatever a library says about a damaged file becomes one sentence; they say it in too many ways to name."""
+def sound(path: Path | str, *others: type[Exception]) -> Iterator[None]:
+    """Whatever a library says about a damaged file becomes one sentence, but for others that have their own.
+
+    They say it in too many ways to name.
+    """
     try:
         with warnings.catch_warnings(action="ignore"):
             yield
-    except (InputError, MemoryError):
+    except (InputError, MemoryError, *others):
         raise
     except Exception as error:
         if isinstance(error, OSError) and error.errno:  # the disk's fault and not the file's

@@ -129,13 +129,23 @@ def _pool(path: Path, entries: list[Entry], size: int, fit: Fit) -> np.ndarray:
 
 
 def _decoded(path: Path, entry: Entry) -> np.ndarray:
-    from PIL import Image
+    from PIL import Image, UnidentifiedImageError
 
     name = f"{shown(path, 40)}: {shown('/'.join(entry.parts), 50)}"
-    with sound(name), entry.open() as file, Image.open(file, formats=FORMATS) as image, about(name):
-        if image.width * image.height > PIXELS:
-            raise InputError(f"an image of {image.width}x{image.height} pixels; 4096x4096 is the most")
-        return pixels(image)
+    try:
+        with sound(name, UnidentifiedImageError), entry.open() as file, Image.open(file, formats=FORMATS) as image:
+            with about(name):
+                _check_size(image)
+                return pixels(image)
+    except UnidentifiedImageError:
+        raise InputError(
+            f"{name}: it is no image, or damaged; take it away, or give the folder of one data set"
+        ) from None
+
+
+def _check_size(image: Image) -> None:
+    if image.width * image.height > PIXELS:
+        raise InputError(f"an image of {image.width}x{image.height} pixels; 4096x4096 is the most")
 
 
 def pixels(image: Image) -> np.ndarray:
