@@ -133,10 +133,14 @@ def _decoded(path: Path, entry: Entry) -> np.ndarray:
 
     name = f"{shown(path, 40)}: {shown('/'.join(entry.parts), 50)}"
     try:
-        with sound(name, UnidentifiedImageError), entry.open() as file, Image.open(file, formats=FORMATS) as image:
-            with about(name):
-                _check_size(image)
-                return pixels(image)
+        with (
+            sound(name, UnidentifiedImageError),
+            entry.open() as file,
+            Image.open(file, formats=FORMATS) as image,
+            about(name),
+        ):
+            _check_size(image)
+            return pixels(image)
     except UnidentifiedImageError:
         raise InputError(
             f"{name}: it is no image, or damaged; take it away, or give the folder of one data set"
