@@ -8,15 +8,16 @@ import hashlib
 import math
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import torch
 from torch import Tensor
 
 from prer.address import Address
-from prer.data.arrays import Data, as_pair
+from prer.data.arrays import Data
 from prer.errors import InputError
+from prer.pool import Pool, as_pool, check_parts
 from prer.task import Label, Split, Task, moved
 from prer.transforms import Moves, Permuted, Rotated, View
 
@@ -64,7 +65,7 @@ class Stream:
                 0.2 where there is none.
             name: what results call this data.
         """
-        pool = _pool(x, y, test, resplit)
+        pool = as_pool(x, y, test, resplit)
         names = [_plain(label) for label in (pool.order if order is None else order)]
         if shuffle is not None and shuffle is not False:
             drawn = (Address((int(shuffle),)) / "classes").permutation(len(names))[0]
@@ -98,7 +99,7 @@ class Stream:
             resplit: as in `split`.
             name: as in `split`.
         """
-        pool = _pool(x, y, test, resplit)
+        pool = as_pool(x, y, test, resplit)
         _check_count(tasks)
         shape, address = tuple(pool.x.shape[1:]), Address((draw,)) / "pixels"
         views = [Permuted.drawn(shape, address / t) for t in range(1, tasks)]
@@ -117,7 +118,7 @@ class Stream:
         name: str = "arrays",
     ) -> Stream:
         """All classes in every task, with one head; the images turn in equal steps from 0 to so many degrees."""
-        pool = _pool(x, y, test, resplit)
+        pool = as_pool(x, y, test, resplit)
         if pool.x.dim() == 2:
             raise InputError("only images can be rotated, these are vectors; permute them instead")
         _check_count(tasks)
@@ -210,7 +211,7 @@ def arriving(sources: Iterable[Any], *, resplit: float | None = None) -> Iterato
         parts = source if isinstance(source, tuple) and not isinstance(source, Data) else (source, None)
         if len(parts) not in (2, 4):
             raise InputError(f"task {len(seen) + 1}: give (x, y) or (x, y, x_test, y_test)")
-        pool = _pool(parts[0], parts[1], (parts[2], parts[3]) if len(parts) == 4 else None, resplit)
+        pool = as_pool(parts[0], parts[1], (parts[2], parts[3]) if len(parts) == 4 else None, resplit)
         if not isinstance(source, Data) and getattr(getattr(parts[0], "flags", None), "writeable", True):
             pool = pool._replace(x=pool.x.clone())  # its owner may well fill the same array with the next task
         if seen and (pool.x.shape[1:] != seen[0].x.shape[1:] or pool.x.dtype != seen[0].x.dtype):
@@ -220,46 +221,7 @@ def arriving(sources: Iterable[Any], *, resplit: float | None = None) -> Iterato
         yield seen[-1]
 
 
-def _pool(x: Any, y: Any, test: Any, resplit: float | None) -> _Pool:
-    """Samples and labels from wherever they come, checked, in one place."""
-    data = x if isinstance(x, Data) else _as_data(x, y)
-    samples, labels = as_pair(data)
-    tests = data.tests
-    if test is not None:
-        other = _as_data(*test) if isinstance(test, tuple) and len(test) == 2 else _as_data(test, y)
-        more, more_labels = as_pair(other, may_be_dark=True)
-        if more.shape[1:] != samples.shape[1:] or more.dtype != samples.dtype:
-            raise InputError("the test part has other shapes or types than the training part; make them alike")
-        if labels.dtype.kind != more_labels.dtype.kind:
-            raise InputError("the labels of one part are numbers and of the other strings; make them alike")
-        samples, labels, tests = torch.cat([samples, more]), np.concatenate([labels, more_labels]), len(more)
-    share = 0.2 if resplit is None else resplit
-    if not 0 < share < 1:
-        raise InputError(f"resplit={share:g}: the test share must lie between 0 and 1")
-    held = np.arange(len(samples)) >= len(samples) - tests if tests and resplit is None else None
-    there, codes, counts = np.unique(labels, return_inverse=True, return_counts=True)
-    each = np.split(np.argsort(codes, kind="stable"), np.cumsum(counts)[:-1])
-    rows = dict(zip(there.tolist(), each, strict=True))
-    return _Pool(samples, rows, [label for label in data.order or rows if label in rows], held, share)
-
-
-def _as_data(x: Any, y: Any) -> Data:
-    if y is None or isinstance(y, str):
-        from prer.data.rows import as_data
-
-        return as_data(x, y)
-    return Data(x, y)
-
-
-class _Pool(NamedTuple):
-    x: Tensor
-    rows: dict[Label, np.ndarray]  # of each label
-    order: list[Label]
-    held: np.ndarray | None
-    share: float
-
-
-def _places(pool: _Pool, groups: Sequence[Sequence[Label]]) -> Tensor:
+def _places(pool: Pool, groups: Sequence[Sequence[Label]]) -> Tensor:
     """For each sample the place of its label in its group [N]; -1 where no group has it."""
     y = np.full(len(pool.x), -1)
     for group in groups:
@@ -268,9 +230,9 @@ def _places(pool: _Pool, groups: Sequence[Sequence[Label]]) -> Tensor:
     return torch.from_numpy(y)
 
 
-def _task(pool: _Pool, y: Tensor, labels: Sequence[Label], earlier: Sequence[Task], first: int) -> Task:
+def _task(pool: Pool, y: Tensor, labels: Sequence[Label], earlier: Sequence[Task], first: int) -> Task:
     """The next task; `first` is where its classes are counted from."""
-    _check_parts(pool, labels)
+    check_parts(pool, labels)
     owner = next((task for task in earlier if set(labels) <= set(task.labels)), None)
     if owner is None and len(labels) < 2:
         few = f"one class, {labels[0]!r}" if labels else "no class"
@@ -284,7 +246,7 @@ def _task(pool: _Pool, y: Tensor, labels: Sequence[Label], earlier: Sequence[Tas
     return Task(len(earlier), tuple(labels), pool.x, y, split, head, tuple(outputs), width)
 
 
-def _seen_through(pool: _Pool, views: Sequence[View | None]) -> tuple[Task, ...]:
+def _seen_through(pool: Pool, views: Sequence[View | None]) -> tuple[Task, ...]:
     """A task for each view of one pool, all of them split alike."""
     y, made = _places(pool, [pool.order]), []
     for view in views:
@@ -293,7 +255,7 @@ def _seen_through(pool: _Pool, views: Sequence[View | None]) -> tuple[Task, ...]
 
 
 def _groups(
-    pool: _Pool, order: Sequence[Label], per_task: int, tasks: Sequence[Sequence[Label]] | None
+    pool: Pool, order: Sequence[Label], per_task: int, tasks: Sequence[Sequence[Label]] | None
 ) -> list[list[Label]]:
     """The labels each task brings."""
     groups = [[_plain(label) for label in group] for group in tasks] if tasks is not None else [list(order)]
@@ -306,7 +268,7 @@ def _groups(
         if label in seen:
             raise InputError(f"class {label!r} is named twice; in a split stream a class belongs to one task")
         seen.add(label)
-        _check_parts(pool, [label])
+        check_parts(pool, [label])
     return _cut(order, per_task) if tasks is None else groups
 
 
@@ -329,16 +291,3 @@ def _plain(label: Any) -> Label:
 def _check_count(tasks: int) -> None:
     if tasks < 1:
         raise InputError(f"tasks={tasks}: give one at least")
-
-
-def _check_parts(pool: _Pool, labels: Sequence[Label]) -> None:
-    """Every class has something to learn from and something to be tested on."""
-    for label in labels:
-        held = None if pool.held is None else pool.held[pool.rows[label]]
-        if held is None and len(pool.rows[label]) < 2:
-            raise InputError(
-                f"class {label!r} has one sample; two are needed, one to learn from and one to be tested on"
-            )
-        if held is not None and (held.all() or not held.any()):
-            where = "training" if held.all() else "test"
-            raise InputError(f"class {label!r} has no sample in the {where} part; set stream.resplit, 0.2 say")
