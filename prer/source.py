@@ -43,6 +43,10 @@ class Source:
         0.0, "test share of a balanced split per seed; 0: the given test part, or 0.2", low=0, high=0.95
     )
 
+    validation: float = setting(
+        0.0, "test on this share of the training part instead of the test part, as a search must", low=0, high=0.9
+    )
+
     @property
     def name(self) -> str:
         """What results call the data."""
@@ -57,6 +61,7 @@ class Source:
         """Read the data, fetching it first where that is needed, and make its tasks."""
         self._check()
         stream = self._stream(progress)
+        stream = stream.validated(self.validation) if self.validation else stream
         return stream.augmented(crop=self.crop, flip=self.flip) if self.crop or self.flip else stream
 
     def _stream(self, progress: Progress) -> Stream:

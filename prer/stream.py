@@ -168,17 +168,30 @@ class Stream:
                 seen.add(id(task.x))
                 sha.update(f"{task.x.dtype} {tuple(task.x.shape)}".encode())
                 sha.update(task.x.cpu().numpy().data)  # in place: a copy would double the data for a moment
-            assert isinstance(task.split, Split)
-            for label, rows in zip(task.labels, task.split.rows, strict=True):
+            split = _split(task)
+            for label, rows in zip(task.labels, split.rows, strict=True):
                 sha.update(repr(label).encode())
                 sha.update(rows.data)
-            if task.split.held is not None:
-                sha.update(task.split.held.data)
+            if split.held is not None:
+                sha.update(split.held.data)
         return sha.hexdigest()
 
     def to(self, device: str) -> Stream:
         """The same stream with its one copy of the data on a device, if that has room for it."""
         return replace(self, tasks=tuple(moved(self.tasks, device)))
+
+    def validated(self, share: float) -> Stream:
+        """The same stream, tested on this share of what was to be learned from; its test part is not seen at all.
+
+        A search for settings must not look at the data that will judge them.
+        """
+        for task in self.tasks:
+            if min(np.bincount(task.y[task.train([0])[0]])) < 2:
+                raise InputError(
+                    f"task {task.index + 1} has a class with one sample to learn from; none can be held out"
+                )
+        tasks = [replace(task, split=replace(_split(task), validation=share)) for task in self.tasks]
+        return replace(self, tasks=tuple(tasks))
 
     def augmented(self, *, crop: int = 0, flip: bool = False) -> Stream:
         """The same stream, its images cropped and flipped at random in training.
@@ -194,6 +207,11 @@ class Stream:
                 f"crop={crop}: take less than the {min(self.shape[1:])} pixels of an image, and 0 at least"
             )
         return replace(self, tasks=tuple(replace(task, moves=Moves(crop, flip)) for task in self.tasks))
+
+
+def _split(task: Task) -> Split:
+    assert isinstance(task.split, Split)  # only a task that was merged has another kind, and no stream holds those
+    return task.split
 
 
 def arriving(sources: Iterable[Any], *, resplit: float | None = None) -> Iterator[Task]:

@@ -25,21 +25,27 @@ class Split:
     first: int  # the number of the first class: the address of what is drawn
     held: np.ndarray | None  # which samples the given test part holds [N]; None asks for a split of our own
     share: float  # of every class that a split of our own keeps for testing
+    validation: float = 0.0  # share of what is to be learned from that takes the place of the test part
 
     def __call__(self, seed: int) -> tuple[np.ndarray, np.ndarray]:
         """The rows of a seed, class by class."""
-        train, test = [], []
-        for number, rows in enumerate(self.rows, self.first):
-            if self.held is not None:
-                held = self.held[rows]
-                train.append(rows[~held])
-                test.append(rows[held])
-                continue
-            order = (Address((seed,)) / "split" / number).permutation(len(rows))[0].numpy()
-            kept = min(max(round(self.share * len(rows)), 1), len(rows) - 1)
-            test.append(rows[order[:kept]])
-            train.append(rows[order[kept:]])
+        parts = [self._of_class(rows, Address((seed,)), number) for number, rows in enumerate(self.rows, self.first)]
+        train, test = zip(*parts, strict=True)
         return np.concatenate(train), np.concatenate(test)
+
+    def _of_class(self, rows: np.ndarray, address: Address, number: int) -> tuple[np.ndarray, np.ndarray]:
+        if self.held is not None:
+            train, test = rows[~self.held[rows]], rows[self.held[rows]]
+        else:
+            train, test = _cut(rows, self.share, address / "split" / number)
+        return _cut(train, self.validation, address / "validation" / number) if self.validation else (train, test)
+
+
+def _cut(rows: np.ndarray, share: float, address: Address) -> tuple[np.ndarray, np.ndarray]:
+    """Rows in two parts, the second with this share of them; neither is empty."""
+    order = address.permutation(len(rows))[0].numpy()
+    kept = min(max(round(share * len(rows)), 1), len(rows) - 1)
+    return rows[order[kept:]], rows[order[:kept]]
 
 
 @dataclass(frozen=True, eq=False)

@@ -123,6 +123,28 @@ def test_resplit_pours_the_given_test_part_into_one_pool():
     assert parts(tasks[0], 0) != parts(tasks[0], 1)
 
 
+@few
+@given(labelled(), st.floats(0.05, 0.6), st.booleans(), st.integers(0, 2**40))
+def test_validation_never_sees_the_test_part(data, share, given_test, seed):
+    y, per_task = data
+    y = np.concatenate([y, y])  # so that two of each class are left to learn from
+    test = (vectors(len(y)) + 1000, y) if given_test else None
+    stream = Stream.split(vectors(len(y)), y, classes_per_task=per_task, test=test)
+    for task, held in zip(stream, stream.validated(share), strict=True):
+        (train, tested), (learned, validated) = parts(task, seed), parts(held, seed)
+        assert sorted(learned + validated) == sorted(train)
+        assert not set(validated) & set(tested)
+        for label in range(len(task.labels)):
+            n, kept = (task.y[train] == label).sum(), (task.y[validated] == label).sum()
+            assert 1 <= kept < n
+            assert abs(kept - share * n) <= 1
+
+
+def test_a_class_with_one_sample_cannot_be_validated():
+    with pytest.raises(InputError, match="none can be held out"):
+        Stream.split(vectors(4), [0, 0, 1, 1]).validated(0.5)
+
+
 # -- tasks -----------------------------------------------------------------------------------------------------------
 
 FOUR = np.repeat(np.arange(4), 3)
