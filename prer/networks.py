@@ -267,8 +267,12 @@ class Head(nn.Module):
     def __init__(self, embedding: int, classes: int, dropout: float) -> None:
         super().__init__()
         first, second = self.widths(embedding)
-        self.dropout = dropout
+        self.dropout, self.classes = dropout, classes
         self.layers = nn.ModuleList([Linear(embedding, first), Linear(first, second), Linear(second, classes)])
+
+    def linears(self) -> list[Linear]:
+        """The three layers."""
+        return [layer for layer in self.layers if isinstance(layer, Linear)]
 
     @staticmethod
     def widths(embedding: int) -> tuple[int, int]:

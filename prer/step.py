@@ -24,6 +24,7 @@ class Step:
         optimiser: "adam" or "sgd".
         lr: its learning rate.
         before_update: called when gradients are there and before they are used.
+        capture: whether a GPU may record the step; not where it asks for numbers on the host.
     """
 
     def __init__(
@@ -34,15 +35,16 @@ class Step:
         optimiser: Optimiser,
         lr: float,
         before_update: Callable[[], None],
+        capture: bool = True,
     ) -> None:
         self.loss, self.before_update = loss, before_update
-        self.captured = parameters[0].is_cuda
+        self.captured = capture and parameters[0].is_cuda
         self.lr = lr
         self.rate = torch.tensor(lr, device=parameters[0].device)  # a tensor, so that a captured step sees it change
         if optimiser == "sgd":
             self.optimiser: torch.optim.Optimizer = torch.optim.SGD(parameters, self.rate, fused=True)
         else:
-            self.optimiser = torch.optim.Adam(parameters, self.rate, fused=True, capturable=self.captured)
+            self.optimiser = torch.optim.Adam(parameters, self.rate, fused=True, capturable=parameters[0].is_cuda)
         self.calls = 0
         self.graph: torch.cuda.CUDAGraph | None = None
 

@@ -1,8 +1,17 @@
 """What learns a task and predicts; one method, one file."""
 
+from prer.learners.agem import AGEM
 from prer.learners.base import Learner
+from prer.learners.der import DER
+from prer.learners.er import ER
+from prer.learners.ewc import EWC
+from prer.learners.gem import GEM
 from prer.learners.joint import Joint
+from prer.learners.lwf import LWF
 from prer.learners.naive import Naive
 from prer.learners.prer import PRER
+from prer.learners.replay import Replay
+from prer.learners.si import SI
 
-LEARNERS: dict[str, type[Learner]] = {learner.name: learner for learner in (Naive, Joint, PRER)}
+ALL = (Naive, Joint, LWF, EWC, SI, GEM, AGEM, ER, Replay, DER, PRER)
+LEARNERS: dict[str, type[Learner]] = {learner.name: learner for learner in ALL}

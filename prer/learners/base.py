@@ -21,6 +21,8 @@ from torch import Tensor, nn
 
 from prer.address import Address
 from prer.errors import InputError, RunError
+from prer.heads import Heads
+from prer.memory import Kept
 from prer.networks import Encoder, Head, Inputs, floats, stack
 from prer.settings import checked, setting
 from prer.step import Optimiser, Step
@@ -37,6 +39,7 @@ class Batch(NamedTuple):
     x: Tensor  # inputs as the networks see them [S, B, ...]
     y: Tensor  # which of the head's outputs is right [S, B]
     noise: Tensor  # uniform numbers for dropout [S, B, width]
+    past: tuple[Tensor, ...] = ()  # what `rehearse` gave for this step
 
 
 @dataclass(kw_only=True)
@@ -47,6 +50,7 @@ class Learner(ABC):
     """
 
     name: ClassVar[str]
+    capturable: ClassVar[bool] = True  # whether a GPU may record a step and play it again
 
     channels: tuple[int, ...] = setting((12, 24, 48), "filters of each convolution (images)", low=1, high=65_536)
     hidden: tuple[int, ...] = setting((128, 64), "width of each hidden layer (vectors)", low=1, high=65_536)
@@ -64,6 +68,14 @@ class Learner(ABC):
         """The loss of each seed [S] on a batch of the current task; by default the cross-entropy (Eq. 1)."""
         return self.cross_entropy(self.encoder_(batch.x), batch.y, batch.noise)
 
+    def rehearse(self, batches: Tensor, address: Address) -> tuple[Tensor, ...]:
+        """What the loss needs of the past in an epoch with these batches of rows, each tensor [S, steps, ...]."""
+        return ()
+
+    def old_heads(self) -> bool:
+        """Whether samples of old tasks are answered, and their heads trained with the current one."""
+        return False
+
     def before_step(self) -> None:
         """Called when the gradients of a step are there and before they are used."""
 
@@ -72,11 +84,11 @@ class Learner(ABC):
 
     def memory(self) -> dict[str, nn.Module]:
         """What is kept of the past beyond encoder and heads, by name."""
-        return {}
+        return {"kept": self.kept_}
 
     def memory_samples(self) -> int:
         """How many raw samples are kept."""
-        return 0
+        return len(self.kept_)
 
     def phases(self) -> dict[str, int]:
         """The phases of a task and their epochs, so that a display can tell the time left."""
@@ -101,11 +113,18 @@ class Learner(ABC):
         self.inputs_ = stack(lambda: Inputs(shape), self.address_)
         self.encoder_ = stack(self._build(Encoder, normalise=self.normalise), self.address_ / "encoder")
         self.heads_ = nn.ModuleList()
+        self.kept_ = Kept()  # samples of the past, of those learners that keep any
+        self.bank_: Heads | None = None  # all heads as one, while old ones are trained, too
 
     def learn(self, task: Task) -> None:
         """Learn one task; its data is not seen again, unless a memory keeps it."""
         self.meet(task)
-        self.train_classifier(task, [self.encoder_, self.head_])
+        if self.old_heads():
+            self.bank_ = Heads(self._heads())
+        self.train_classifier(task, [self.encoder_, self.head_ if self.bank_ is None else self.bank_])
+        if self.bank_ is not None:
+            self.bank_.give_back()
+            self.bank_ = None
         self.after_task(task)
 
     def predict(self, x: Tensor, head: int) -> Tensor:
@@ -135,9 +154,10 @@ class Learner(ABC):
     @property
     def head_(self) -> Head:
         """The head of the current task."""
-        head = self.heads_[self.head_of_[-1]]
-        assert isinstance(head, Head)
-        return head
+        return self._heads()[self.head_of_[-1]]
+
+    def _heads(self) -> list[Head]:
+        return [head for head in self.heads_ if isinstance(head, Head)]
 
     def meet(self, task: Task) -> None:
         """Take up a new task: its classes and, if no head knows them, a new head; the first sets the inputs' scale."""
@@ -166,12 +186,13 @@ class Learner(ABC):
         """Minimise `loss` on a task's training part by these networks."""
         rows, outputs = task.train(self.address_.seeds), self.numbers(task.outputs)
 
-        def loss(x: Tensor, y: Tensor, moves: Tensor, noise: Tensor) -> Tensor:
-            return self.loss(Batch(self.inputs_(task.look(x, moves)), outputs[y], noise))
+        def loss(x: Tensor, y: Tensor, moves: Tensor, noise: Tensor, *past: Tensor) -> Tensor:
+            return self.loss(Batch(self.inputs_(task.look(x, moves)), outputs[y], noise, past))
 
         def feed(address: Address) -> tuple[Tensor, ...]:
             batches = self.batches(rows, address)
-            return batches, task.moves.draw(batches, address), self.dropout_noise(batches, address)
+            drawn = task.moves.draw(batches, address), self.dropout_noise(batches, address)
+            return batches, *drawn, *self.rehearse(batches, address)
 
         parameters = [p for network in networks for p in network.parameters()]
         rates = {"epochs": self.epochs, "lr": self.lr, "optimiser": self.optimiser}
@@ -207,7 +228,8 @@ class Learner(ABC):
             decay: let the learning rate fall linearly over the epochs.
         """
         task = len(self.tasks_) - 1
-        step = Step(loss, parameters, optimiser=optimiser, lr=lr, before_update=before_update or self.before_step)
+        before_update = before_update or self.before_step
+        step = Step(loss, parameters, optimiser=optimiser, lr=lr, before_update=before_update, capture=self.capturable)
         for epoch in range(epochs):
             begin = time.perf_counter()
             step.slow_down(1 - epoch / epochs if decay else 1.0)
@@ -238,7 +260,8 @@ class Learner(ABC):
 
     def cross_entropy(self, z: Tensor, y: Tensor, noise: Tensor | None = None) -> Tensor:
         """Mean cross-entropy of the current head [S]; y says which of its outputs is right [S, B]."""
-        return mean_cross_entropy(self.head_(z, noise), y)
+        head = self.head_of_[-1]
+        return mean_cross_entropy(self.head_(z, noise) if self.bank_ is None else self.bank_.of(head, z, noise), y)
 
     def numbers(self, values: Sequence[int]) -> Tensor:
         """Whole numbers on the learner's device."""

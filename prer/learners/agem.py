@@ -1,0 +1,81 @@
+"""A-GEM, averaged GEM (Chaudhry et al. 2019): no step may raise the loss on the memory as a whole."""
+
+# S seeds, P shared weights, m samples of memory in a step
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from prer.address import Address
+from prer.learners.base import Batch, Learner, Observer, mean_cross_entropy
+from prer.memory import chosen
+from prer.settings import setting
+from prer.task import Task
+
+
+@dataclass(kw_only=True)
+class AGEM(Learner):
+    """The gradient loses its part against that of a batch from all past tasks."""
+
+    name = "agem"
+
+    size: int = setting(500, "samples kept of each task", low=0)
+    memory_batch: int = setting(64, "samples from memory in a step", low=1)
+
+    def start(
+        self, shape: Sequence[int], seeds: Sequence[int], device: str = "cpu", observe: Observer | None = None
+    ) -> None:
+        """Begin with an empty memory."""
+        super().start(shape, seeds, device, observe)
+        self.index_: Tensor | None = None  # which samples of the memory this step looks at
+
+    def old_heads(self) -> bool:
+        """As soon as there is something to look back at."""
+        return len(self.kept_) > 0
+
+    def rehearse(self, batches: Tensor, address: Address) -> tuple[Tensor, ...]:
+        """Which samples of the memory each step looks at."""
+        if not len(self.kept_):
+            return ()
+        return (self.kept_.draw(batches.shape[1], self.memory_batch, address / "memory"),)
+
+    def loss(self, batch: Batch) -> Tensor:
+        """Cross-entropy; what the past has to say comes with the gradient."""
+        self.index_ = batch.past[0] if batch.past else None
+        return super().loss(batch)
+
+    def before_step(self) -> None:
+        """Take away what would raise the loss on the memory."""
+        if self.index_ is None or self.bank_ is None:
+            return
+        weights = [*self.encoder_.parameters(), *self.bank_.parameters()]
+        old = self.kept_.at(self.index_)
+        logits = self.bank_(self.encoder_(self.inputs_(old["x"])), old["head"])
+        loss = mean_cross_entropy(self.bank_.masked(logits, old["head"]), old["y"]).sum()
+        gradients = list(torch.autograd.grad(loss, weights))
+        shared = torch.arange(len(self.heads_), device=loss.device) == self.head_of_[-1]
+        for i in range(len(list(self.encoder_.parameters())), len(weights)):  # other heads are no business of this task
+            gradients[i] = gradients[i] * shared.view(-1, *[1] * (gradients[i].dim() - 2))
+        reference = torch.cat([g.flatten(1) for g in gradients], dim=1)
+        g = torch.cat([p.grad.flatten(1) for p in weights if p.grad is not None], dim=1)
+        for p, part in zip(weights, averaged(g, reference).split([p[0].numel() for p in weights], dim=1), strict=True):
+            assert p.grad is not None
+            p.grad.copy_(part.view_as(p))
+
+    def after_task(self, task: Task) -> None:
+        """Keep some samples of the task."""
+        rows = chosen(task, self.size, self.address_ / "keep" / task.index)
+        if rows.shape[1]:
+            x, y = task.samples(rows)
+            self.kept_.add(x=x, y=self.numbers(task.outputs)[y], head=torch.full_like(y, task.head))
+
+
+def averaged(g: Tensor, reference: Tensor) -> Tensor:
+    """G [S, P] without its part against the reference [S, P], where it has one."""
+    product = (g * reference).sum(1, keepdim=True)
+    against = product / reference.square().sum(1, keepdim=True).clamp_min(1e-30)
+    return torch.where(product < 0, g - against * reference, g)

@@ -1,0 +1,68 @@
+"""DER and DER++, dark experience replay (Buzzega et al. 2020): hold the logits of old samples, and their labels."""
+
+# S seeds, m samples of memory in a step, K outputs of the widest head
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from prer.address import Address
+from prer.learners.base import Batch, Learner, mean_cross_entropy
+from prer.memory import smallest
+from prer.settings import setting
+from prer.task import Task
+
+
+@dataclass(kw_only=True)
+class DER(Learner):
+    """A reservoir of samples with the logits they had when their task ended."""
+
+    name = "der"
+
+    size: int = setting(500, "samples kept in all", low=0)
+    weight: float = setting(0.5, "weight of the squared distance between logits (alpha)", low=0)
+    label_weight: float = setting(0.5, "weight of the cross-entropy on memory (beta); 0 is DER, above it DER++", low=0)
+    memory_batch: int = setting(64, "samples from memory in a step", low=1)
+
+    def old_heads(self) -> bool:
+        """As soon as there is something to rehearse."""
+        return bool((self.weight or self.label_weight) and len(self.kept_))
+
+    def rehearse(self, batches: Tensor, address: Address) -> tuple[Tensor, ...]:
+        """For each of the two losses samples of its own, as the paper has it, and noise for their dropout."""
+        if not self.old_heads():
+            return ()
+        size = 2 * self.memory_batch
+        index = self.kept_.draw(batches.shape[1], size, address / "memory")
+        return index, self.dropout_noise(batches, address / "memory", size)
+
+    def loss(self, batch: Batch) -> Tensor:
+        """Cross-entropy on the new; logits and labels of the old."""
+        if not batch.past or self.bank_ is None:
+            return super().loss(batch)
+        index, noise = batch.past
+        old, new, m = self.kept_.at(index), batch.y.shape[1], self.memory_batch
+        z = self.encoder_(torch.cat([batch.x, self.inputs_(old["x"])], dim=1))
+        logits = self.bank_(z[:, new:], old["head"], noise)
+        changed = (logits - old["logits"])[:, :m].square().sum(-1).mean(1)
+        labels = mean_cross_entropy(self.bank_.masked(logits, old["head"])[:, m:], old["y"][:, m:])
+        total = self.cross_entropy(z[:, :new], batch.y, batch.noise)
+        return total + self.weight * changed + self.label_weight * labels
+
+    def after_task(self, task: Task) -> None:
+        """Take samples of the task into the reservoir, and give up old ones for them."""
+        address = self.address_ / "keep" / task.index
+        rows = task.train(address.seeds)
+        key = address.uniform(rows.shape[1])  # who has the smallest keys stays, whenever it came: a reservoir
+        first = smallest(key, self.size)
+        if not first.shape[1]:
+            return
+        rows, key = rows.gather(1, first), key.gather(1, first)
+        x, y = task.samples(rows)
+        with torch.no_grad():
+            logits = self.head_(self.embed(task, rows))
+        self.kept_.add(x=x, y=self.numbers(task.outputs)[y], head=torch.full_like(y, task.head), logits=logits, key=key)
+        self.kept_.keep(smallest(self.kept_.get_buffer("key"), self.size))

@@ -1,0 +1,141 @@
+"""EWC, elastic weight consolidation (Kirkpatrick et al. 2017): hold each weight as firmly as it mattered.
+
+Separate: one quadratic for each task; their sum is again a quadratic, so two numbers for each weight hold all of them.
+Online (Schwarz et al. 2018): one quadratic around the newest weights, whose old importance fades.
+"""
+
+# S seeds, n samples, K classes of the head
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+import torch
+from torch import Tensor, nn
+from torch.func import functional_call, grad, vmap
+
+from prer.learners.base import Batch, Learner, Observer
+from prer.memory import chosen
+from prer.settings import setting
+from prer.task import Task
+
+AT_ONCE = 32  # samples whose gradients are there at once
+
+
+class Quadratic(nn.Module):
+    """sum_i A_i (theta_i - anchor_i)^2 over the weights of a network, by their names."""
+
+    def spring(self, name: str) -> tuple[Tensor, Tensor] | None:
+        """Importance A and anchor of a weight, or None for one that has none."""
+        key = name.replace(".", "_")
+        importance = getattr(self, f"importance_{key}", None)
+        return None if importance is None else (importance, getattr(self, f"anchor_{key}"))
+
+    def put(self, name: str, importance: Tensor, anchor: Tensor) -> None:
+        """Keep the spring of a weight."""
+        key = name.replace(".", "_")
+        self.register_buffer(f"importance_{key}", importance.detach().clone())
+        self.register_buffer(f"anchor_{key}", anchor.detach().clone())
+
+    def pull(self, name: str, importance: Tensor, weight: Tensor) -> None:
+        """Add a spring to the one that is there: the sum of two quadratics is one, but for a constant."""
+        before = self.spring(name)
+        if before is None:
+            return self.put(name, importance, weight)
+        total = before[0] + importance
+        middle = (before[0] * before[1] + importance * weight) / total
+        return self.put(name, total, torch.where(total > 0, middle, weight))
+
+    def energy(self, weights: dict[str, nn.Parameter]) -> Tensor | float:
+        """The quadratic at these weights, for each seed [S]."""
+        total: Tensor | float = 0.0
+        for name, weight in weights.items():
+            spring = self.spring(name)
+            if spring is not None:
+                total = total + (spring[0] * (weight - spring[1]).square()).flatten(1).sum(1)
+        return total
+
+
+@dataclass(kw_only=True)
+class EWC(Learner):
+    """A quadratic penalty weighted by the Fisher information of every weight, from per-sample gradients."""
+
+    name = "ewc"
+
+    weight: float = setting(100.0, "strength of the penalty (lambda)", low=0)
+    form: Literal["separate", "online"] = setting("separate", "one quadratic for each task, or one that fades")
+    fading: float = setting(1.0, "what is left of the old importance after each task (online)", low=0, high=1)
+    fisher: Literal["model", "empirical"] = setting(
+        "model", "gradients weighted by the model's own predictions for all classes, or of the true labels"
+    )
+    samples: int = setting(500, "samples of a task the Fisher information is estimated from", low=1)
+
+    def start(
+        self, shape: Sequence[int], seeds: Sequence[int], device: str = "cpu", observe: Observer | None = None
+    ) -> None:
+        """Begin with no weight held."""
+        super().start(shape, seeds, device, observe)
+        self.quadratic_ = Quadratic()
+
+    def memory(self) -> dict[str, nn.Module]:
+        """Importance and anchor of every weight."""
+        return {"quadratic": self.quadratic_}
+
+    def loss(self, batch: Batch) -> Tensor:
+        """Cross-entropy, and what it costs to have moved."""
+        loss = super().loss(batch)
+        if not self.weight or len(self.tasks_) == 1:
+            return loss
+        return loss + 0.5 * self.weight * self.quadratic_.energy(held_weights(self))
+
+    def after_task(self, task: Task) -> None:
+        """Measure how much each weight matters to the task, and hold it there."""
+        if not self.weight:
+            return
+        rows = chosen(task, self.samples, self.address_ / "fisher" / task.index)
+        x, y = task.samples(rows)
+        fisher = self.information(self.inputs_(x), self.numbers(task.outputs)[y])
+        for name, weight in held_weights(self).items():
+            before = self.quadratic_.spring(name)
+            if self.form == "separate":
+                self.quadratic_.pull(name, fisher[name], weight)
+            else:
+                kept = 0.0 if before is None else self.fading * before[0]
+                self.quadratic_.put(name, kept + fisher[name], weight)
+
+    def information(self, x: Tensor, y: Tensor) -> dict[str, Tensor]:
+        """The diagonal of the Fisher information of every weight [S, ...], from samples [S, n, ...] one by one."""
+        weights = {name: p.detach() for name, p in held_weights(self).items()}
+        classes = self.head_.classes if self.fisher == "model" else 1
+
+        def score(weights: dict[str, Tensor], x: Tensor, y: Tensor) -> tuple[Tensor, Tensor]:
+            log_p = logits(self, weights, x.unsqueeze(1)).squeeze(1).log_softmax(-1).gather(1, y.unsqueeze(1))
+            return log_p.sum(), log_p.detach().squeeze(1).exp()  # seeds share no weight: the sum parts by itself
+
+        each = vmap(grad(score, has_aux=True), in_dims=(None, 1, 1), chunk_size=AT_ONCE)
+        total = {name: torch.zeros_like(p) for name, p in weights.items()}
+        for c in range(classes):
+            target = torch.full_like(y, c) if self.fisher == "model" else y
+            for part, labels in zip(x.split(AT_ONCE, 1), target.split(AT_ONCE, 1), strict=True):
+                gradients, p = each(weights, part, labels)  # [n, S, ...], [n, S]
+                share = p if self.fisher == "model" else torch.ones_like(p)
+                for name, g in gradients.items():
+                    total[name] += (share.view(*p.shape, *[1] * (g.dim() - 2)) * g.square()).sum(0) / x.shape[1]
+        return total
+
+
+def held_weights(learner: Learner) -> dict[str, nn.Parameter]:
+    """The weights that later tasks may move: the encoder's, and those of the current head, if others share it."""
+    head = learner.head_of_[-1]
+    named = {f"encoder.{name}": p for name, p in learner.encoder_.named_parameters()}
+    return named | {f"heads.{head}.{name}": p for name, p in learner.head_.named_parameters()}
+
+
+def logits(learner: Learner, weights: dict[str, Tensor], x: Tensor) -> Tensor:
+    """What the current head says, with these weights [S, B, K]."""
+    head = f"heads.{learner.head_of_[-1]}."
+    of_encoder = {name.removeprefix("encoder."): w for name, w in weights.items() if name.startswith("encoder.")}
+    of_head = {name.removeprefix(head): w for name, w in weights.items() if name.startswith(head)}
+    return functional_call(learner.head_, of_head, (functional_call(learner.encoder_, of_encoder, (x,)),))

@@ -1,0 +1,131 @@
+"""GEM, gradient episodic memory (Lopez-Paz and Ranzato 2017): no step may raise the loss on any past task's memory."""
+
+# S seeds, T past tasks, P shared weights, m samples of each task's memory in a step
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from prer.address import Address
+from prer.learners.base import Batch, Learner, Observer, mean_cross_entropy
+from prer.learners.ewc import held_weights
+from prer.memory import chosen
+from prer.settings import setting
+from prer.task import Task
+
+
+@dataclass(kw_only=True)
+class GEM(Learner):
+    """One projection of the whole shared gradient on the constraints of all past tasks."""
+
+    name = "gem"
+    capturable = False  # the quadratic programme ends when it is solved, which only the host can see
+
+    size: int = setting(500, "samples kept of each task", low=0)
+    margin: float = setting(0.5, "added to the multipliers of violated problems (gamma)", low=0)
+    memory_batch: int = setting(64, "samples of each task's memory in a step; 0: all", low=0)
+
+    def start(
+        self, shape: Sequence[int], seeds: Sequence[int], device: str = "cpu", observe: Observer | None = None
+    ) -> None:
+        """Begin with an empty memory."""
+        super().start(shape, seeds, device, observe)
+        self.counts_: list[int] = []  # samples kept of each task
+        self.index_: Tensor | None = None  # which samples of the memory this step looks at
+
+    def rehearse(self, batches: Tensor, address: Address) -> tuple[Tensor, ...]:
+        """Which samples of each task's memory every step looks at [S, steps, T m]."""
+        drawn, first = [], 0
+        for task, count in enumerate(self.counts_):
+            if self.memory_batch:
+                place = address / "memory" / task
+                drawn.append(first + (place.uniform(batches.shape[1], self.memory_batch) * count).long())
+            else:
+                every = torch.arange(first, first + count, device=batches.device)
+                drawn.append(every.expand(*batches.shape[:2], -1))
+            first += count
+        return (torch.cat(drawn, dim=2),) if drawn else ()
+
+    def loss(self, batch: Batch) -> Tensor:
+        """Cross-entropy; what the past has to say comes with the gradient."""
+        self.index_ = batch.past[0] if batch.past else None
+        return super().loss(batch)
+
+    def before_step(self) -> None:
+        """Project the gradient."""
+        if self.index_ is None:
+            return
+        weights = list(held_weights(self).values())
+        g = torch.cat([p.grad.flatten(1) for p in weights if p.grad is not None], dim=1)
+        G = torch.stack([self._gradient(task, weights) for task in range(len(self.counts_))], dim=1)
+        projected = project(g, G, self.margin)
+        for p, part in zip(weights, projected.split([p[0].numel() for p in weights], dim=1), strict=True):
+            assert p.grad is not None
+            p.grad.copy_(part.view_as(p))
+
+    def _gradient(self, task: int, weights: list) -> Tensor:
+        """The gradient of the loss on one task's memory [S, P]."""
+        assert self.index_ is not None
+        sizes = [self.memory_batch or count for count in self.counts_]
+        old = self.kept_.at(self.index_.split(sizes, dim=1)[task])
+        logits = self._heads()[self.head_of_[task]](self.encoder_(self.inputs_(old["x"])))
+        loss = mean_cross_entropy(logits, old["y"]).sum()
+        gradients = torch.autograd.grad(loss, weights, allow_unused=True)  # another task's head has no part in it
+        filled = [torch.zeros_like(p) if g is None else g for p, g in zip(weights, gradients, strict=True)]
+        return torch.cat([g.flatten(1) for g in filled], dim=1)
+
+    def after_task(self, task: Task) -> None:
+        """Keep some samples of the task."""
+        rows = chosen(task, self.size, self.address_ / "keep" / task.index)
+        if rows.shape[1]:
+            x, y = task.samples(rows)
+            self.kept_.add(x=x, y=self.numbers(task.outputs)[y])
+            self.counts_.append(rows.shape[1])
+
+
+@torch.no_grad()
+def project(g: Tensor, G: Tensor, margin: float = 0.0) -> Tensor:
+    """The nearest vector to g [S, P] that has no negative product with any row of G [S, T, P].
+
+    Where some product is negative, the dual is solved, v = argmin v A v / 2 + b v over v >= 0 with A = G G^T, b = G g,
+    and g + G^T (v + margin) returned; where none is, g itself.
+    """
+    G64, g64 = G.double(), g.double()
+    A, b = G64 @ G64.mT, (G64 @ g64.unsqueeze(2)).squeeze(2)
+    v = nonnegative(A, b)
+    moved = g64 + (G64.mT @ (v + margin).unsqueeze(2)).squeeze(2)
+    return torch.where((b < 0).any(1, keepdim=True), moved.to(g.dtype), g)
+
+
+def nonnegative(A: Tensor, b: Tensor) -> Tensor:
+    """Argmin v A v / 2 + b v over v >= 0, for each of a batch of problems [S, T, T] and [S, T].
+
+    Block principal pivoting (Portugal, Judice and Vicente 1994): guess which v are positive, solve, exchange the wrong
+    ones; where that does not get better, one at a time, which ends always.
+    """
+    T, free = A.shape[1], b < 0
+    scale = A.diagonal(dim1=1, dim2=2).clamp_min(1e-300).sqrt()
+    A, b = A / (scale.unsqueeze(1) * scale.unsqueeze(2)), b / scale
+    A = A + 1e-12 * torch.eye(T, dtype=A.dtype, device=A.device)  # of two equal rows either may do
+    fewest, patience = torch.full_like(free[:, :1], T + 1, dtype=torch.long), torch.full_like(free[:, :1], 3).long()
+    numbers = torch.arange(T, device=A.device)
+    v = torch.zeros_like(b)
+    for _ in range(20 * T + 20):
+        both = free.unsqueeze(1) & free.unsqueeze(2)
+        system = torch.where(both, A, torch.diag_embed((~free).to(A.dtype)))
+        v = torch.linalg.solve(system, torch.where(free, -b, torch.zeros_like(b)))
+        slope = (A @ v.unsqueeze(2)).squeeze(2) + b
+        wrong = torch.where(free, v < -1e-10, slope < -1e-10)
+        count = wrong.sum(1, keepdim=True)
+        if not count.any():
+            break
+        better = count < fewest
+        patience = torch.where(better, torch.full_like(patience, 3), patience - 1)
+        fewest = torch.minimum(fewest, count)
+        last = numbers == torch.where(wrong, numbers, torch.full_like(numbers, -1)).amax(1, keepdim=True)
+        free = free ^ torch.where(patience >= 0, wrong, wrong & last)
+    return v.clamp_min(0) / scale

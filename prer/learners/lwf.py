@@ -1,0 +1,117 @@
+"""LWF, learning without forgetting (Li and Hoiem 2017): hold the predictions of the old heads.
+
+Classic: on the new task's samples, no memory at all. Rehearsal, as the PRER paper compares it: on samples kept of old
+tasks, with the predictions they had then.
+"""
+
+# S seeds, B batch, m samples of memory in a step, T old heads, K outputs of the widest head
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+import torch
+from torch import Tensor, nn
+
+from prer.address import Address
+from prer.learners.base import EVALUATION_ROWS, Batch, Learner, Observer
+from prer.memory import chosen
+from prer.settings import setting
+from prer.task import Task
+
+
+@dataclass(kw_only=True)
+class LWF(Learner):
+    """Distillation of what the network said before it met the current task."""
+
+    name = "lwf"
+
+    form: Literal["rehearsal", "classic"] = setting("rehearsal", "on kept samples, or on the new ones without memory")
+    size: int = setting(500, "samples kept of each task (rehearsal)", low=0)
+    weight: float = setting(1.0, "weight of the distillation", low=0)
+    softness: float = setting(2.0, "temperature of the predictions", low=0.1)
+    memory_batch: int = setting(64, "samples from memory in a step (rehearsal)", low=1)
+
+    def start(
+        self, shape: Sequence[int], seeds: Sequence[int], device: str = "cpu", observe: Observer | None = None
+    ) -> None:
+        """Begin with nothing noted."""
+        super().start(shape, seeds, device, observe)
+        self.said_: Tensor | None = None  # what the old heads say of the new samples, while a task is learned
+
+    def old_heads(self) -> bool:
+        """As soon as there is something to hold."""
+        return bool(self.weight and (self.said_ is not None if self.form == "classic" else len(self.kept_)))
+
+    def learn(self, task: Task) -> None:
+        """Note what the old heads say of the new samples before anything changes (classic)."""
+        if self.form == "classic" and self.weight and len(self.heads_):
+            self.said_ = self._record(task)
+        super().learn(task)
+        self.said_ = None
+
+    @torch.no_grad()
+    def _record(self, task: Task) -> Tensor:
+        """Logits of all heads so far for every sample to be learned from [S, n, T, K]."""
+        rows, parts = task.train(self.address_.seeds), []
+        most = max(head.classes for head in self._heads())
+        for part in rows.split(EVALUATION_ROWS, 1):
+            z = self.embed(task, part)
+            logits = [nn.functional.pad(h, (0, most - h.shape[-1])) for h in (head(z) for head in self._heads())]
+            parts.append(torch.stack(logits, dim=2))
+        return torch.cat(parts, dim=1)
+
+    def meet(self, task: Task) -> None:
+        """Count what is noted while the task is learned."""
+        super().meet(task)
+        self.transient_floats_ = 0 if self.said_ is None else self.said_[0].numel()
+
+    def rehearse(self, batches: Tensor, address: Address) -> tuple[Tensor, ...]:
+        """Samples of the memory for each step, or what was said of each step's own samples."""
+        if not self.old_heads():
+            return ()
+        if self.said_ is None:
+            return (self.kept_.draw(batches.shape[1], self.memory_batch, address / "memory"),)
+        order = (address / "order").permutation(self.said_.shape[1])[:, : batches.shape[1] * batches.shape[2]]
+        seeds = torch.arange(len(order), device=order.device).unsqueeze(1)
+        return (self.said_[seeds, order].unflatten(1, tuple(batches.shape[1:3])),)
+
+    def loss(self, batch: Batch) -> Tensor:
+        """Cross-entropy, and how far the predictions have moved."""
+        if not batch.past or self.bank_ is None:
+            return super().loss(batch)
+        if self.form == "classic":
+            z, said = self.encoder_(batch.x), batch.past[0]  # [S, B, T, K]
+            heads = torch.arange(said.shape[2], device=z.device).repeat(batch.y.shape[1]).expand(len(z), -1)
+            now = self.bank_(z.repeat_interleave(said.shape[2], dim=1), heads)[..., : said.shape[3]]
+            # The mean over samples, the sum over heads: every old task counts as much as if it were alone.
+            held = said.shape[2] * self._distilled(said.flatten(1, 2), now, heads)
+            return self.cross_entropy(z, batch.y, batch.noise) + self.weight * held
+        old, new = self.kept_.at(batch.past[0]), batch.y.shape[1]
+        z = self.encoder_(torch.cat([batch.x, self.inputs_(old["x"])], dim=1))
+        now = self.bank_(z[:, new:], old["head"])[..., : old["logits"].shape[2]]
+        held = self._distilled(old["logits"], now, old["head"])
+        return self.cross_entropy(z[:, :new], batch.y, batch.noise) + self.weight * held
+
+    def _distilled(self, before: Tensor, now: Tensor, head: Tensor) -> Tensor:
+        """T^2 KL(before || now) at temperature T, mean over samples [S]."""
+        assert self.bank_ is not None
+        absent = ~self.bank_.there[head][..., : before.shape[-1]]
+        p = (before / self.softness).masked_fill(absent, -torch.inf).softmax(-1)
+        log_p, log_q = (
+            (t / self.softness).masked_fill(absent, -torch.inf).log_softmax(-1).masked_fill(absent, 0.0)
+            for t in (before, now)
+        )
+        return self.softness**2 * (p * (log_p - log_q)).sum(-1).mean(1)
+
+    def after_task(self, task: Task) -> None:
+        """Keep some samples and what is said of them now (rehearsal)."""
+        rows = chosen(task, self.size, self.address_ / "keep" / task.index)
+        if self.form == "classic" or not rows.shape[1]:
+            return
+        x, y = task.samples(rows)
+        with torch.no_grad():
+            logits = self.head_(self.embed(task, rows))
+        self.kept_.add(x=x, head=torch.full_like(y, task.head), logits=logits)

@@ -1,0 +1,77 @@
+"""Experience replay: train on old samples beside the new ones (Rolnick et al. 2019, Chaudhry et al. 2019).
+
+The paper's ER is another method, embedding regularisation; see `er`.
+"""
+
+# S seeds, n samples, m from memory in a step
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+import torch
+from torch import Tensor
+
+from prer.address import Address
+from prer.learners.base import Batch, Learner, mean_cross_entropy
+from prer.memory import smallest
+from prer.settings import setting
+from prer.task import Task
+
+
+@dataclass(kw_only=True)
+class Replay(Learner):
+    """Cross-entropy on samples of a bounded memory, each among the classes of its own head."""
+
+    name = "replay"
+
+    size: int = setting(500, "samples kept in all", low=0)
+    selection: Literal["reservoir", "balanced"] = setting(
+        "reservoir", "reservoir: every sample ever seen is as likely kept; balanced: as many of each class"
+    )
+    weight: float = setting(1.0, "weight of the loss on memory", low=0)
+    memory_batch: int = setting(64, "samples from memory in a step", low=1)
+
+    def old_heads(self) -> bool:
+        """As soon as there is something to rehearse."""
+        return bool(self.weight and len(self.kept_))
+
+    def rehearse(self, batches: Tensor, address: Address) -> tuple[Tensor, ...]:
+        """Which samples of the memory each step sees, and noise for their dropout."""
+        if not self.old_heads():
+            return ()
+        index = self.kept_.draw(batches.shape[1], self.memory_batch, address / "memory")
+        return index, self.dropout_noise(batches, address / "memory", self.memory_batch)
+
+    def loss(self, batch: Batch) -> Tensor:
+        """Cross-entropy on the new samples and on old ones."""
+        if not batch.past or self.bank_ is None:
+            return super().loss(batch)
+        index, noise = batch.past
+        old, new = self.kept_.at(index), batch.y.shape[1]
+        z = self.encoder_(torch.cat([batch.x, self.inputs_(old["x"])], dim=1))
+        logits = self.bank_.masked(self.bank_(z[:, new:], old["head"], noise), old["head"])
+        return self.cross_entropy(z[:, :new], batch.y, batch.noise) + self.weight * mean_cross_entropy(logits, old["y"])
+
+    def after_task(self, task: Task) -> None:
+        """Take samples of the task into the memory, and give up old ones for them."""
+        address = self.address_ / "keep" / task.index
+        rows = task.train(address.seeds)
+        key = address.uniform(rows.shape[1])  # who has the smallest keys stays, whenever it came: a reservoir
+        group = self._group(task.y[rows] + self.tasks_[-1].start)
+        first = smallest(key, self._limit(), group)
+        if not first.shape[1]:
+            return
+        x, y = task.samples(rows.gather(1, first))
+        notes = {"x": x, "y": self.numbers(task.outputs)[y], "head": torch.full_like(y, task.head)}
+        self.kept_.add(**notes, key=key.gather(1, first), group=group.gather(1, first))
+        self.kept_.keep(smallest(self.kept_.get_buffer("key"), self._limit(), self.kept_.get_buffer("group")))
+
+    def _group(self, ids: Tensor) -> Tensor:
+        """Among whom a sample competes for its place: its class, or all."""
+        return ids if self.selection == "balanced" else torch.zeros_like(ids)
+
+    def _limit(self) -> int:
+        """Places in each group."""
+        return self.size // self.tasks_[-1].stop if self.selection == "balanced" else self.size
