@@ -36,6 +36,9 @@ DIGITS = Entry(
     settings={
         "stream": PAIRS,
         "learner": {"batch": 32, "epochs": 20},
+        # A memory of 500 samples a task would be all there are: 50 of 287.
+        **{name: {"size": 50} for name in ("lwf", "gem", "agem", "er")},
+        **{name: {"size": 250} for name in ("replay", "der")},
         # Found on seeds 0 to 19. 1,400 images want a smaller flow than MNIST's, and more epochs.
         "prer": {
             "embedding": 32,

@@ -3,6 +3,7 @@
 from prer.learners.agem import AGEM
 from prer.learners.base import Learner
 from prer.learners.der import DER
+from prer.learners.dgr import DGR
 from prer.learners.er import ER
 from prer.learners.ewc import EWC
 from prer.learners.gem import GEM
@@ -13,5 +14,5 @@ from prer.learners.prer import PRER
 from prer.learners.replay import Replay
 from prer.learners.si import SI
 
-ALL = (Naive, Joint, LWF, EWC, SI, GEM, AGEM, ER, Replay, DER, PRER)
+ALL = (Naive, Joint, LWF, EWC, SI, GEM, AGEM, ER, Replay, DER, DGR, PRER)
 LEARNERS: dict[str, type[Learner]] = {learner.name: learner for learner in ALL}

@@ -1,0 +1,159 @@
+"""DGR, deep generative replay (Shin et al. 2017): a generator of whole inputs is the memory, and replays them.
+
+This is the pseudo-rehearsal PRER argues against: it models the input space, where PRER models embeddings. The generator
+is a variational autoencoder (Kingma and Welling 2014) with a prior for each class, so that the label of a sample is
+known when it is drawn.
+"""
+
+# S seeds, B batch, P pseudo-samples in a step, L latent size, C classes so far
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+from prer.address import Address
+from prer.density import look_up
+from prer.learners.base import Batch, Learner, Observer, mean_cross_entropy
+from prer.networks import Decoder, Encoder, floats, stack
+from prer.settings import setting
+from prer.task import Task
+
+
+class VAE(nn.Module):
+    """A variational autoencoder for one seed; the prior of each class is a unit Gaussian around its own mean."""
+
+    counts: Tensor
+
+    def __init__(self, shape: Sequence[int], latent: int, channels: Sequence[int], hidden: Sequence[int]) -> None:
+        super().__init__()
+        self.encoder = Encoder(shape, 2 * latent, channels, hidden)
+        self.decoder = Decoder(shape, latent, channels, hidden)
+        self.means = nn.Parameter(torch.zeros(0, latent))
+        self.register_buffer("counts", torch.zeros(0))
+
+    def add(self, counts: Tensor, address: Address) -> None:
+        """Make room for new classes, seen so many times each [new classes]."""
+        means = (address / "means").normal(len(counts), self.means.shape[-1])
+        self.means = nn.Parameter(torch.cat([self.means.detach(), means], dim=1))
+        self.counts = torch.cat([self.counts, counts.to(self.counts).expand(len(means), -1)], dim=1)
+
+    def loss(self, x: Tensor, ids: Tensor, noise: Tensor) -> Tensor:
+        """Minus the evidence lower bound, mean over each seed's batch [S]."""
+        mean, log_variance = self.encoder(x).chunk(2, dim=-1)
+        x_hat = self.decoder(mean + (0.5 * log_variance).exp() * noise)
+        kl = 0.5 * ((mean - look_up(self.means, ids)).square() + log_variance.exp() - 1 - log_variance).sum(-1)
+        if x.dim() == 3:  # vectors, standardised
+            return ((x - x_hat).square().sum(-1) / 2 + kl).mean(1)
+        pixels = F.binary_cross_entropy(x_hat, x, reduction="none").flatten(2).sum(-1)
+        return (pixels + kl).mean(1)
+
+    @torch.no_grad()
+    def sample(self, ids: Tensor, noise: Tensor) -> Tensor:
+        """Inputs of the asked classes [S, B, ...]."""
+        return self.decoder(look_up(self.means, ids) + noise)
+
+    def labels(self, n: int, address: Address, classes: int) -> Tensor:
+        """Ids [S, n] of the first so many classes, in the proportions seen in training."""
+        shares = self.counts[:, :classes].cumsum(1)
+        return torch.searchsorted(shares, address.uniform(n).to(shares) * shares[:, -1:], right=True)
+
+
+@dataclass(kw_only=True)
+class DGR(Learner):
+    """Generator and classifier learn from the new task and from what the generator of the task before remembers."""
+
+    name = "dgr"
+
+    latent: int = setting(50, "size of the generator's latent space", low=1)
+    epochs_generator: int = setting(10, "epochs of the generator's training", low=0)
+    lr_generator: float = setting(1e-3, "learning rate of the generator (Adam)", low=0, high=1e30)
+    weight: float = setting(1.0, "weight of the loss on replayed samples; 0 turns replay off", low=0)
+    memory_batch: int = setting(64, "replayed samples in a step", low=1)
+
+    def phases(self) -> dict[str, int]:
+        """First the generator, then the classifier."""
+        return ({"generator": self.epochs_generator} if self.weight else {}) | super().phases()
+
+    def memory(self) -> dict[str, nn.Module]:
+        """The generator is the whole memory."""
+        return {"generator": self.generator_} if self.weight else {}
+
+    def start(
+        self, shape: Sequence[int], seeds: Sequence[int], device: str = "cpu", observe: Observer | None = None
+    ) -> None:
+        """Build the generator, too."""
+        super().start(shape, seeds, device, observe)
+        build = lambda: VAE(shape, self.latent, self.channels, self.hidden)  # noqa: E731
+        self.generator_ = stack(build, self.address_ / "generator")
+        self.past_: VAE | None = None  # the generator as it was before this task
+
+    def learn(self, task: Task) -> None:
+        """The generator first, then the classifier; both see the past through the generator of before."""
+        self.past_ = copy.deepcopy(self.generator_).requires_grad_(False) if self.weight and self.tasks_ else None
+        super().learn(task)
+        self.past_ = None
+
+    def meet(self, task: Task) -> None:
+        """Take up the task, and let the generator learn it."""
+        super().meet(task)
+        if self.past_ is not None:
+            self.transient_floats_ = floats(self.past_)
+        if self.weight:
+            self._train_generator(task)
+
+    def old_heads(self) -> bool:
+        """From the second task on."""
+        return self.past_ is not None
+
+    def rehearse(self, batches: Tensor, address: Address) -> tuple[Tensor, ...]:
+        """Labels and noise of the samples that each step replays, and noise for their dropout."""
+        if self.past_ is None:
+            return ()
+        steps, size, place = batches.shape[1], self.memory_batch, address / "replay"
+        ids = self.past_.labels(steps * size, place / "labels", self.tasks_[-1].start).unflatten(1, (steps, size))
+        return ids, (place / "noise").normal(steps, size, self.latent), self.dropout_noise(batches, place, size)
+
+    def loss(self, batch: Batch) -> Tensor:
+        """Cross-entropy on the new samples and on replayed ones."""
+        if self.past_ is None or self.bank_ is None:
+            return super().loss(batch)
+        (ids, noise, dropout), new = batch.past, batch.y.shape[1]
+        z = self.encoder_(torch.cat([batch.x, self.past_.sample(ids, noise)], dim=1))
+        head = self.owners_[ids]
+        logits = self.bank_.masked(self.bank_(z[:, new:], head, dropout), head)
+        replayed = mean_cross_entropy(logits, self.answers_[ids])
+        return self.cross_entropy(z[:, :new], batch.y, batch.noise) + self.weight * replayed
+
+    def train_classifier(self, task: Task, networks: Sequence[nn.Module]) -> None:
+        """Note which head answers each class, and where it has it."""
+        self.owners_ = self.numbers([head for head, ids in zip(self.head_of_, self.tasks_, strict=True) for _ in ids])
+        self.answers_ = self.numbers([output for of_task in self.outputs_ for output in of_task])
+        super().train_classifier(task, networks)
+
+    def _train_generator(self, task: Task) -> None:
+        """The evidence lower bound on the new task, and on as much of each old class as of each new one."""
+        rows, first = task.train(self.address_.seeds), self.tasks_[-1].start
+        counts = torch.bincount(task.y[rows[0]], minlength=len(task.labels))
+        self.generator_.add(counts, self.address_ / "generator" / task.index)
+
+        def feed(address: Address) -> tuple[Tensor, ...]:
+            batches = self.batches(rows, address)
+            moves, past = task.moves.draw(batches, address), self.rehearse(batches, address)[:2]
+            size = batches.shape[2] + (past[0].shape[2] if past else 0)
+            return batches, moves, (address / "latent").normal(batches.shape[1], size, self.latent), *past
+
+        def loss(x: Tensor, y: Tensor, moves: Tensor, noise: Tensor, *past: Tensor) -> Tensor:
+            x, ids = self.inputs_(task.look(x, moves)), y + first
+            if self.past_ is None:
+                return self.generator_.loss(x, ids, noise)
+            every = torch.cat([x, self.past_.sample(*past)], dim=1), torch.cat([ids, past[0]], dim=1)
+            return self.generator_.loss(*every, noise)
+
+        rates = {"epochs": self.epochs_generator, "lr": self.lr_generator}
+        self.train("generator", list(self.generator_.parameters()), loss, feed, gather=task.gather, **rates)
