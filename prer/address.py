@@ -58,9 +58,12 @@ class Address:
 
     def permutation(self, n: int) -> Tensor:
         """An order of 0..n-1 for each seed [S, n], the same on every platform and with every version."""
-        # Raw bits of a counter-based generator are guaranteed for ever; the orders that libraries draw are not.
-        bits = [np.random.Philox(key=key).random_raw(n) for key in self.streams()]
-        return torch.from_numpy(np.stack([np.argsort(b, kind="stable") for b in bits])).to(self.device)
+        return torch.from_numpy(np.argsort(self.bits(n), axis=1, kind="stable")).to(self.device)
+
+    def bits(self, n: int) -> np.ndarray:
+        """Whole numbers of 64 random bits [S, n], the same on every platform and with every version."""
+        # Raw bits of a counter-based generator are guaranteed for ever; what libraries make of them is not.
+        return np.stack([np.random.Philox(key=key).random_raw(n) for key in self.streams()])
 
     def _draw(self, draw: Callable[..., Tensor], shape: tuple[int, ...]) -> Tensor:
         generator = torch.Generator(self.device)

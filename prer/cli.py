@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import sys
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -61,14 +62,19 @@ def run(settings: tuple[str, ...], seeds: str | None, device: str | None, out: P
 def _experiment(settings: tuple[str, ...], seeds: str | None, device: str | None) -> Experiment:
     from prer.experiment import Experiment
 
-    file, overrides = None, list(settings)
-    if overrides and "=" not in overrides[0]:
+    file, overrides = None, _overrides(settings, seeds, device)
+    if settings and "=" not in settings[0]:
         file = Path(overrides.pop(0))
+    return Experiment.read(file, overrides) if file else Experiment.parse({}, overrides)
+
+
+def _overrides(settings: tuple[str, ...], seeds: str | None, device: str | None) -> list[str]:
+    overrides = list(settings)
     if seeds is not None:
         overrides.append(f"seeds=[{seeds}]" if "," in seeds else f"seeds={seeds}")
     if device is not None:
         overrides.append(f"device={device}")
-    return Experiment.read(file, overrides) if file else Experiment.parse({}, overrides)
+    return overrides
 
 
 @commands.command()
@@ -88,6 +94,97 @@ def show(runs: tuple[Path, ...]) -> None:
         show_result(console, records[0], counterpart(records[0], "naive"))
     else:
         show_runs(console, records)
+
+
+class DefaultGroup(click.Group):
+    """A group in which `run` may be left out: a first word that is no command is given to it."""
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """Put `run` where it was left out."""
+        named = not args or args[0] in (*self.commands, *ctx.help_option_names)
+        return super().parse_args(ctx, args if named else ["run", *args])
+
+
+@commands.group(cls=DefaultGroup)
+def sweep() -> None:
+    """Run many experiments, every combination of lists of settings and random draws, or find the best of them.
+
+    \b
+    prer sweep SWEEP.toml --workers 4
+    prer sweep SWEEP.toml learner.epochs=5 --seeds 3
+    prer sweep best SWEEP.toml -o best.toml
+    """
+
+
+def _of_sweep(command: Callable[..., None]) -> Callable[..., None]:
+    """What all commands about a sweep are given, so that they mean the same points."""
+    for given in (
+        click.option(
+            "--out", default="runs", show_default=True, type=click.Path(path_type=Path), help="The run folders."
+        ),
+        click.option("--device", help="auto, cpu or cuda, for all points."),
+        click.option("--seeds", help="How many seeds, or which, for all points: 5, or 0,1,7."),
+        click.argument("settings", nargs=-1, metavar="[key=value ...]"),
+        click.argument("file", type=click.Path(path_type=Path), metavar="SWEEP.toml"),
+    ):
+        command = given(command)
+    return command
+
+
+@sweep.command("run")
+@_of_sweep
+@click.option("--engine", default="local", show_default=True, help="Who computes: local (later ray, slurm).")
+@click.option("--workers", type=click.IntRange(1), help="How many at a time.  [default: one for each core]")
+def run_sweep(
+    file: Path,
+    settings: tuple[str, ...],
+    seeds: str | None,
+    device: str | None,
+    out: Path,
+    engine: str,
+    workers: int | None,
+) -> None:
+    """Run the points of a sweep that are not finished; `prer sweep SWEEP.toml` is the same."""
+    from rich.console import Console
+
+    from prer.console import say
+    from prer.engines import engine as engine_of
+    from prer.follow import follow, show_points
+    from prer.sweep import Sweep
+
+    console, chosen = Console(emoji=False, highlight=False), engine_of(engine, workers)
+    plan = Sweep.read(file, _overrides(settings, seeds, device))
+    points = plan.points()
+    say(console, f"points of the sweep: {len(points)}; run folders: {out}")
+    outcomes = follow(console, chosen.run(points, out), points)
+    show_points(console, outcomes, plan.keys)
+    failed = [outcome for outcome in outcomes if outcome.error]
+    if failed:
+        raise RunError(f"{len(failed)} of {len(points)} points failed; the sweep again tries them again")
+
+
+@sweep.command("best")
+@_of_sweep
+@click.option(
+    "-o", "file_out", default="best.toml", show_default=True, type=click.Path(path_type=Path), help="Where to."
+)
+@click.option("--by", default="accuracy", show_default=True, help="The metric: accuracy, bwt, final_accuracy, ...")
+def best_of_sweep(
+    file: Path, settings: tuple[str, ...], seeds: str | None, device: str | None, out: Path, file_out: Path, by: str
+) -> None:
+    """Write the best point of a sweep, by the mean over its seeds, as an experiment."""
+    from prer.best import best
+    from prer.follow import about
+    from prer.sweep import Sweep
+
+    if file_out.resolve() == file.resolve():
+        raise InputError(f"{file_out} is the sweep itself; give another file by -o")
+    winner = best(Sweep.read(file, _overrides(settings, seeds, device)).points(), out, by)
+    try:
+        file_out.write_text(winner.to_test().to_toml(), "utf-8")
+    except OSError as error:
+        raise InputError(f"cannot write {file_out}: {error.strerror}; give another file by -o") from None
+    click.echo("\n".join([*about(winner, by), f"Written: {file_out}; run it by: prer run {file_out}"]))
 
 
 @commands.group()

@@ -247,11 +247,11 @@ def _moved(bwt: float, lost: str, gained: str) -> str:
     return f"{lost if bwt < 0 else gained} {abs(bwt):.1f}"
 
 
-def show_runs(console: Console, records: Sequence[Record]) -> None:
-    """One line for each run."""
+def show_runs(console: Console, records: Sequence[Record], settings: Sequence[str] = ()) -> None:
+    """One line for each run, with the settings asked for."""
     table = Table()
-    for column in ("run", "learner", "data"):
-        table.add_column(column)
+    for column in ("run", "learner", "data", *settings):
+        table.add_column(Text(column))
     for column in ("seeds", "Accuracy", "BWT", "samples", "floats", "time"):
         table.add_column(column, justify="right")
     for record in records:
@@ -262,7 +262,7 @@ def show_runs(console: Console, records: Sequence[Record]) -> None:
             continue
         memory = (str(r["memory_samples"][-1]), f"{r['memory_floats'][-1]:,}")
         metrics = (plus_minus(r["accuracy"]), plus_minus(r["bwt"]))
-        texts = (name, Text(r["learner"]), Text(r["stream"]))
+        texts = (name, Text(r["learner"]), Text(r["stream"]), *(Text(record.setting(key)) for key in settings))
         table.add_row(*texts, str(len(r["seeds"])), *metrics, *memory, clock(r["seconds"]["total"]))
     whole(console, table)
 

@@ -6,7 +6,8 @@ import hashlib
 import json
 import re
 import tomllib
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any
@@ -41,23 +42,15 @@ class Experiment:
     @classmethod
     def read(cls, path: Path, overrides: Sequence[str] = ()) -> Experiment:
         """An experiment from a TOML file."""
-        try:
+        with reading(path, "an experiment in TOML, or key=value"):
             return cls.parse(tomllib.loads(path.read_text("utf-8")), overrides)
-        except FileNotFoundError:
-            raise InputError(f"there is no file {path}; give an experiment in TOML, or key=value") from None
-        except (OSError, ValueError, RecursionError) as error:
-            if isinstance(error, InputError):
-                raise
-            reason = str(error).splitlines()[0]
-            hint = "" if path.suffix == ".toml" else f"; if it is data, say stream.data={path}"
-            raise InputError(f"{path} cannot be read as TOML: {reason}{hint}") from None
 
     @classmethod
     def parse(cls, values: Mapping[str, Any], overrides: Sequence[str] = ()) -> Experiment:
         """An experiment from tables and from overrides such as `learner.epochs=5`; what is left out has a default."""
-        tables = _merged({}, values)
+        tables = merged({}, values)
         for override in overrides:
-            tables = _merged(tables, parse_override(override))
+            tables = merged(tables, parse_override(override))
         check_keys(tables, KEYS, "", {f.name: f"did you mean 'stream.{f.name}'?" for f in fields(Source)})
         for table in ("stream", "learner"):
             if not isinstance(tables.setdefault(table, {}), dict):
@@ -72,7 +65,7 @@ class Experiment:
             raise InputError(
                 f"unknown learner {kind!r}{did_you_mean(str(kind), LEARNERS)}; there are {', '.join(LEARNERS)}"
             )
-        tables = _merged(recommended(str(like), kind), tables)
+        tables = merged(recommended(str(like), kind), tables)
         tables["learner"].pop("name", None)
         stream = build(Source, tables["stream"], "stream", {})
         learner = build(LEARNERS[kind], tables["learner"], "learner", _owners(kind))
@@ -114,6 +107,21 @@ class Experiment:
         return f"{slug or 'run'}-{self.hash}"
 
 
+@contextmanager
+def reading(path: Path, wanted: str) -> Iterator[None]:
+    """Turn what goes wrong while a TOML file is read into a sentence."""
+    try:
+        yield
+    except InputError:
+        raise
+    except FileNotFoundError:
+        raise InputError(f"there is no file {path}; give {wanted}") from None
+    except (OSError, ValueError, RecursionError) as error:
+        reason = str(error).splitlines()[0]
+        hint = "" if path.suffix == ".toml" else f"; if it is data, say stream.data={path}"
+        raise InputError(f"{path} cannot be read as TOML: {reason}{hint}") from None
+
+
 def _owners(kind: str) -> dict[str, str]:
     """For each setting of other learners the sentence about it."""
     owners = {f.name: name for name, learner in LEARNERS.items() for f in fields(learner)}
@@ -137,17 +145,23 @@ def parse_override(text: str) -> dict[str, Any]:
         value: Any = tomllib.loads(f"v = {raw}")["v"] if "\n" not in raw else raw
     except (ValueError, RecursionError):
         value = raw.strip()
+    return nested(parts, value)
+
+
+def nested(parts: Sequence[str], value: Any) -> dict[str, Any]:
+    """The tables in which a value has the key that these parts make."""
     tables: dict[str, Any] = {parts[-1]: value}
     for part in reversed(parts[:-1]):
         tables = {part: tables}
     return tables
 
 
-def _merged(base: Mapping[str, Any], over: Mapping[str, Any]) -> dict[str, Any]:
+def merged(base: Mapping[str, Any], over: Mapping[str, Any]) -> dict[str, Any]:
+    """The tables of `base`, with those of `over` above them."""
     result = dict(base)
     for key, value in over.items():
         nested = isinstance(value, Mapping) and isinstance(result.get(key, {}), Mapping)
-        result[key] = _merged(result.get(key, {}), value) if nested else value
+        result[key] = merged(result.get(key, {}), value) if nested else value
     return result
 
 

@@ -96,6 +96,13 @@ class Record:
         except (OSError, ValueError, RecursionError):
             raise InputError(f"{self.path} is not a run's folder, its experiment.toml cannot be read") from None
 
+    def setting(self, key: str) -> str:
+        """One setting of the experiment by its dotted key, as text; "-" where the experiment has no such setting."""
+        value: Any = self.experiment
+        for part in key.split("."):
+            value = value.get(part, "-") if isinstance(value, dict) else "-"
+        return str(value)
+
     def event(self, event: dict[str, Any]) -> None:
         """Append one event."""
         with (self.path / "events.jsonl").open("a", encoding="utf-8") as file:

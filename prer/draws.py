@@ -1,0 +1,101 @@
+"""Random settings of a sweep: one of a list, or a number of a range, made of 64 random bits."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from prer.errors import InputError
+from prer.settings import check_keys, typed
+
+LARGEST = 1e300  # so that no difference of two ends overflows
+
+
+@dataclass(frozen=True)
+class Choice:
+    """One of these values, each as likely as any other.
+
+    Example:
+        >>> Choice([32, 64, 128]).value(0), Choice([32, 64, 128]).value(2**64 - 1)
+        (32, 128)
+    """
+
+    values: Sequence[Any]
+
+    def value(self, bits: int) -> Any:
+        """What these 64 bits choose."""
+        return self.values[bits * len(self.values) >> 64]
+
+
+@dataclass(frozen=True)
+class Range:
+    """A number from low to high, both included; a whole one where both are whole.
+
+    Example:
+        >>> Range(5, 50).value(2**63), Range(1e-4, 1e-1, log=True).value(2**63)
+        (28, 0.00316228)
+    """
+
+    low: int | float
+    high: int | float
+    log: bool = False
+
+    def value(self, bits: int) -> int | float:
+        """What these 64 bits choose."""
+        low, high, share = self.low, self.high, (bits >> 11) / 2**53
+        if not (isinstance(low, int) and isinstance(high, int)):
+            # Six digits are plenty, and hide in which last digit the logarithms of two machines differ.
+            value = float(f"{self._between(high, share):.6g}")
+        elif self.log:
+            value = math.floor(self._between(high + 1, share))
+        else:
+            value = low + (bits * (high - low + 1) >> 64)
+        return min(max(value, low), high)
+
+    def _between(self, end: float, share: float) -> float:
+        if self.log:
+            return math.exp(math.log(self.low) + share * (math.log(end) - math.log(self.low)))
+        return self.low + share * (end - self.low)
+
+
+def as_draw(value: Any, key: str) -> Choice | Range:
+    """A draw from what a sweep's TOML says of it."""
+    return as_range(value, key) if isinstance(value, Mapping) else Choice(as_list(value, key))
+
+
+def as_list(value: Any, key: str) -> list[Any]:
+    """A list of different values, one at least."""
+    if not isinstance(value, list) or not value:
+        dots = "; a key with a dot is written in quotes" if isinstance(value, Mapping) else ""
+        raise InputError(f"{key}={value!r}: a list of one value at least is wanted here{dots}")
+    if any(isinstance(v, Mapping) for v in value):
+        raise InputError(f"{key} holds a table; name each of its settings by a key such as 'learner.lr'")
+    seen: set[Any] = set()
+    for v in value:
+        if _frozen(v) in seen:
+            raise InputError(f"{key} holds {v!r} twice; give it once")
+        seen.add(_frozen(v))
+    return value
+
+
+def _frozen(value: Any) -> Any:
+    return tuple(map(_frozen, value)) if isinstance(value, list) else value
+
+
+def as_range(table: Mapping[str, Any], key: str) -> Range:
+    """A range whose ends are where they should be."""
+    if not {"low", "high"} <= set(table):
+        raise InputError(f'{key} needs low and high; a key with a dot is written in quotes, such as "learner.lr"')
+    check_keys(table, ("low", "high", "log"), f"{key}.", {})
+    for end in ("low", "high"):
+        typed(table[end], int | float, f"{key}.{end}")
+        if not abs(table[end]) <= LARGEST:
+            raise InputError(f"{key}.{end}={str(table[end])[:20]}: a finite number is wanted here")
+    drawn = Range(table["low"], table["high"], typed(table.get("log", False), bool, f"{key}.log"))
+    if drawn.low > drawn.high:
+        raise InputError(f"{key}: low={drawn.low} is above high={drawn.high}; exchange them")
+    if drawn.log and drawn.low <= 0:
+        raise InputError(f"{key}: low={drawn.low} has no logarithm; take a low above 0, or leave log out")
+    return drawn

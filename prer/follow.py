@@ -1,0 +1,77 @@
+"""What a person sees of a sweep: a line for each point that ends, and all of them in the end."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterable, Sequence
+
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
+
+from prer.best import Best
+from prer.console import clock, plus_minus, say, show_runs
+from prer.engines import Outcome
+from prer.experiment import Experiment
+from prer.record import Record
+
+SHOWN_ANYWAY = ("learner.name", "stream.data", "seeds")  # columns of every table of runs
+
+
+def follow(console: Console, outcomes: Iterable[Outcome], points: Sequence[Experiment]) -> list[Outcome]:
+    """The outcomes in the order of their points; each that comes is a line, and a terminal has a bar as well."""
+    columns = (TextColumn("{task.description}", markup=False), BarColumn(), MofNCompleteColumn())
+    ended, total, begin = [], len(points), time.monotonic()
+    with Progress(*columns, console=console, transient=True, disable=not console.is_terminal) as bar:
+        task = bar.add_task("sweep", total=total)
+        for outcome in outcomes:
+            ended.append(outcome)
+            left = _left(ended, total, time.monotonic() - begin)
+            bar.update(task, completed=len(ended), description=f"sweep{left}")
+            if outcome.trained or outcome.error:
+                line = f"{len(ended):>{len(str(total))}}/{total}  {_said(outcome)}{left}"
+                say(console, line, "red" if outcome.error else None)
+    place = {point.hash: i for i, point in enumerate(points)}
+    return sorted(ended, key=lambda outcome: place[outcome.experiment.hash])
+
+
+def _said(outcome: Outcome) -> str:
+    name = outcome.record.path.name
+    if outcome.error:
+        return f"{name}  failed: {outcome.error}"
+    result = outcome.record.result
+    assert result is not None
+    return f"{name}  Accuracy {plus_minus(result['accuracy'])}"
+
+
+def _left(ended: Sequence[Outcome], total: int, seconds: float) -> str:
+    """The time left, by the points that ended now; those that were finished before cost nothing."""
+    trained = sum(outcome.trained for outcome in ended)
+    return f"  {clock(seconds / trained * (total - len(ended)))} left" if trained else ""
+
+
+def show_points(console: Console, outcomes: Sequence[Outcome], keys: Sequence[str]) -> None:
+    """The finished points with the settings that vary, the best first."""
+    records = sorted((outcome.record for outcome in outcomes if not outcome.error), key=_accuracy, reverse=True)
+    varying = [key for key in keys if len({record.setting(key) for record in records}) > 1]
+    if records:
+        show_runs(console, records, [key for key in varying if key not in SHOWN_ANYWAY])
+
+
+def _accuracy(record: Record) -> float:
+    result = record.result
+    assert result is not None
+    mean = result["accuracy"]["mean"]
+    return float("-inf") if mean is None else mean
+
+
+def about(best: Best, by: str) -> list[str]:
+    """Who won, against how many, and on which data."""
+    lines = [f"{best.point.folder} has the best {by}, {plus_minus(best.metric)}; points compared: {best.compared}"]
+    gaps = {"not finished": best.unfinished, "not begun": best.missing}
+    if any(gaps.values()):
+        lines.append("warning: " + " and ".join(f"{n} {what}" for what, n in gaps.items() if n) + ", so not compared")
+    if best.point.stream.validation:
+        lines.append("It was found on stream.validation; the file has none, so that it is tested on the test part")
+    else:
+        lines.append("warning: it was found on the test part, which makes its numbers too good; set stream.validation")
+    return lines
