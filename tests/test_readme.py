@@ -10,6 +10,7 @@ import pytest
 
 from prer.cli import commands
 from prer.experiment import Experiment
+from prer.sweep import Sweep
 
 README = (Path(__file__).parents[1] / "README.md").read_text("utf-8")
 
@@ -19,7 +20,7 @@ def blocks(language):
 
 
 def test_its_experiment_is_one():
-    (block,) = blocks("toml")
+    block, _ = blocks("toml")
     experiment = Experiment.parse(tomllib.loads(block))
     assert experiment.learner.epochs_flow == 50
 
@@ -41,6 +42,13 @@ def test_its_commands_are_understood(line):
     context = command.make_context(words[0], words[1:])
     settings = [word for word in context.params.get("settings", ()) if "=" in word]
     assert Experiment.parse({}, [s for s in settings if not s.startswith("stream.data")])
+
+
+def test_its_sweep_is_one(tmp_path):
+    experiment, sweep = blocks("toml")
+    (tmp_path / "my-experiment.toml").write_text(experiment.replace("epochs_flow = 50", ""))
+    (tmp_path / "sweep.toml").write_text(sweep)
+    assert len(Sweep.read(tmp_path / "sweep.toml").points()) == 60
 
 
 def test_its_file_list_is_the_files():

@@ -380,6 +380,24 @@ def test_there_are_as_many_workers_as_cores_that_are_ours(monkeypatch):
     assert cores() == 3 and engine("local") == Local(3) and engine("local", 2) == Local(2)
 
 
+def rows(out):
+    return [line.split("│")[1:-1] for line in out.splitlines() if line.startswith("│")]
+
+
+def test_the_table_has_the_settings_that_vary_and_the_best_first(capsys):
+    points = sweep(GRID + '"learner.name" = ["naive"]\n"learner.epochs" = [1]\n').points()
+    for point, accuracy in zip(points, (20.0, 9.0, 40.0, 20.0), strict=True):
+        finish(point, accuracy=accuracy)
+    code, out, err = called(capsys, "sweep", "sweep.toml")
+    header = next(line for line in out.splitlines() if line.startswith("┃"))
+    assert (code, err) == (0, "")
+    assert header.split()[1::2][:6] == ["run", "learner", "data", "learner.lr", "learner.batch", "seeds"]
+    wanted = [points[2], points[0], points[3], points[1]]
+    assert [[cell.strip() for cell in row[:5]] for row in rows(out)] == [
+        [p.folder, "naive", "digits", str(p.learner.lr), str(p.learner.batch)] for p in wanted
+    ]
+
+
 # -- the best --------------------------------------------------------------------------------------------------------
 
 
@@ -434,10 +452,6 @@ def swept(tmp_path_factory):
     return folder, subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True)
 
 
-def rows(out):
-    return [line.split("│")[1:-1] for line in out.splitlines() if line.startswith("│")]
-
-
 def test_a_sweep_runs_every_point_in_its_folder_and_tells_of_each(swept):
     folder, done = swept
     assert (done.returncode, done.stderr) == (0, "")
@@ -451,18 +465,6 @@ def test_a_sweep_runs_every_point_in_its_folder_and_tells_of_each(swept):
         record = Record(folder / "runs" / point.folder)
         assert record.result["seeds"] == [0]
         assert json.loads((record.path / "environment.json").read_text())["threads"] == 1
-
-
-def test_the_table_has_the_settings_that_vary_and_the_best_first(swept):
-    folder, done = swept
-    header = next(line for line in done.stdout.splitlines() if line.startswith("┃"))
-    assert header.split()[1::2][:5] == ["run", "learner", "data", "learner.lr", "learner.batch"]
-    table = rows(done.stdout)
-    accuracies = [float(row[6]) for row in table]
-    assert len(table) == 4 and accuracies == sorted(accuracies, reverse=True)
-    for row in table:
-        record = Record(folder / "runs" / row[0].strip())
-        assert [cell.strip() for cell in row[3:5]] == [record.setting("learner.lr"), record.setting("learner.batch")]
 
 
 def test_a_sweep_again_trains_nothing_and_its_best_is_the_first_of_its_table(capsys, monkeypatch, swept, workers):

@@ -1,0 +1,203 @@
+"""What does the peer reach? Methods of avalanche-lib on the stream and the network of our digits experiment.
+
+    OMP_NUM_THREADS=1 python benchmarks/against_avalanche.py [--seeds 5] [--epochs 20] [--batch 32] [--json FILE]
+        [--methods naive ewc ewc-online lwf gem replay] [--ewc 1 10 100 1000 10000] [--lwf 0.1 1 10]
+        [--gem 50 200] [--gem-strength 0.5] [--replay 50 200 500] [--decay 1] [--keep-optimiser]
+
+It needs an environment of its own: pip install torch==2.13.0 avalanche-lib==0.6.0 quadprog. Rows of each split and first
+weights of encoder and heads are exactly ours, seed by seed; there is no dropout. As with us, the optimiser starts anew
+with each task (`--keep-optimiser`: Avalanche's default, Adam's moments live on). Order of the batches is Avalanche's,
+and so is the last batch of an epoch, which may be smaller (we leave it out). Numbers in the grids: lambda of EWC, alpha
+of LwF, patterns of each task in GEM's memory, patterns in all in Replay's.
+"""
+
+import argparse
+import importlib.metadata
+import json
+import platform
+import sys
+import time
+
+import numpy as np
+import torch
+from torch import nn
+
+from prer.address import Address
+from prer.evaluation import accuracy, bwt, spread
+from prer.networks import Encoder, Head
+from prer.source import Source
+
+
+def import_torchvision():
+    """A torchvision made for CUDA cannot load its operators beside a CPU build of torch; it imports if two are named."""
+    try:
+        import torchvision
+    except RuntimeError:
+        for name in [name for name in sys.modules if name.split(".")[0] == "torchvision"]:
+            del sys.modules[name]
+        import_torchvision.library = torch.library.Library("torchvision", "DEF")  # kept alive
+        for operator in ("nms", "qnms"):
+            import_torchvision.library.define(f"{operator}(Tensor dets, Tensor scores, float iou_threshold) -> Tensor")
+        import torchvision  # noqa: F401
+
+        return "torchvision::nms and torchvision::qnms declared without a kernel"
+    return "nothing"
+
+
+PATCHED = import_torchvision()
+from avalanche.benchmarks import benchmark_from_datasets, with_classes_timeline, with_task_labels  # noqa: E402
+from avalanche.benchmarks.utils import _make_taskaware_tensor_classification_dataset  # noqa: E402
+from avalanche.models import MultiTaskModule  # noqa: E402
+from avalanche.training import EWC, GEM, LwF, Naive, Replay  # noqa: E402
+from avalanche.training.plugins import EvaluationPlugin  # noqa: E402
+
+PACKAGES = ("torch", "avalanche-lib", "torchvision", "qpsolvers", "quadprog", "numpy")
+
+
+def drawn(build, address):
+    """A module with the first weights that our learner gives it for the only seed of the address."""
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(next(address.streams()))
+        return build()
+
+
+class MultiHead(MultiTaskModule):
+    """Our encoder, and one of our heads for each task as it arrives."""
+
+    def __init__(self, shape, seed):
+        super().__init__()
+        self.address = Address((seed,))
+        self.encoder = drawn(lambda: Encoder(shape, 50, (12, 24, 48), ()), self.address / "encoder")
+        self.heads = nn.ModuleDict()
+
+    def adaptation(self, experience):
+        """A head for each task that has none."""
+        super().adaptation(experience)
+        for task in experience.task_labels:
+            if str(task) not in self.heads:
+                self.heads[str(task)] = drawn(lambda: Head(50, 2, 0.0), self.address / "head" / task)
+
+    def forward_single_task(self, x, task_label):
+        """Logits of one task's head."""
+        return self.heads[str(task_label)](self.encoder(x))
+
+
+def part(task, rows):
+    """Samples of a task, [0, 1] as floats, as Avalanche wants them."""
+    x, y = task.samples(rows)
+    return _make_taskaware_tensor_classification_dataset(x.float() / 255, y, task_labels=task.index)
+
+
+def experiences(stream, seed):
+    train = [part(task, task.train([seed])[0]) for task in stream]
+    return with_classes_timeline(with_task_labels(benchmark_from_datasets(train=train))).train_stream
+
+
+def strategy(method, strength, model, options):
+    common = {
+        "model": model,
+        "optimizer": torch.optim.Adam(model.parameters(), 1e-3),
+        "criterion": nn.CrossEntropyLoss(),
+        "train_mb_size": options.batch,
+        "train_epochs": options.epochs,
+        "evaluator": EvaluationPlugin(),
+    }
+    if method == "ewc":
+        return EWC(**common, ewc_lambda=strength)
+    if method == "ewc-online":
+        return EWC(**common, ewc_lambda=strength, mode="online", decay_factor=options.decay)
+    if method == "lwf":
+        return LwF(**common, alpha=strength, temperature=2)
+    if method == "gem":
+        return GEM(**common, patterns_per_exp=int(strength), memory_strength=options.gem_strength)
+    if method == "replay":
+        return Replay(**common, mem_size=int(strength))
+    return Naive(**common)
+
+
+@torch.no_grad()
+def per_cent(model, task, seed):
+    x, y = task.samples(task.test([seed])[0])
+    model.eval()
+    return 100 * (model(x.float() / 255, task.index).argmax(1) == y).double().mean().item()
+
+
+def run(stream, method, strength, seed, options):
+    """R[i][j], per cent on task j after task i, and the seconds of training."""
+    torch.manual_seed(seed)
+    model = MultiHead(stream.shape, seed)
+    learner = strategy(method, strength, model, options)
+    R, seconds = np.full((len(stream), len(stream)), np.nan), 0.0
+    for i, experience in enumerate(experiences(stream, seed)):
+        begin = time.perf_counter()
+        learner.train(experience, eval_streams=[], reset_optimizer_state=not options.keep_optimiser)
+        seconds += time.perf_counter() - begin
+        R[i, : i + 1] = [per_cent(model, task, seed) for task in stream[: i + 1]]
+    return R, seconds
+
+
+def row(stream, method, strength, options):
+    """All seeds of one method with one strength."""
+    runs = [run(stream, method, strength, seed, options) for seed in range(options.seeds)]
+    measured = {
+        "accuracy": spread([accuracy(R) for R, _ in runs]),
+        "bwt": spread([bwt(R) for R, _ in runs]),
+        "seconds": [round(seconds, 2) for _, seconds in runs],
+        "matrix": [[[None if np.isnan(v) else round(v, 4) for v in line] for line in R] for R, _ in runs],
+    }
+    a, b, seconds = measured["accuracy"], measured["bwt"], np.mean(measured["seconds"])
+    known = [float("nan") if v is None else v for v in (a["std"], b["std"])]  # a single seed has no spread
+    name = method if strength is None else f"{method} {strength:g}"
+    print(
+        f"{name:16s} {a['mean']:6.2f} ± {known[0]:5.2f}  {b['mean']:7.2f} ± {known[1]:5.2f}  {seconds:6.1f} s",
+        flush=True,
+    )
+    return {"method": method, "strength": strength} | measured
+
+
+def parsed():
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    every = ["naive", "ewc", "ewc-online", "lwf", "gem", "replay"]
+    parser.add_argument("--methods", nargs="+", choices=every, default=every)
+    parser.add_argument("--ewc", nargs="+", type=float, default=[1, 10, 100, 1000, 10000], help="lambda, in both modes")
+    parser.add_argument("--decay", type=float, default=1.0, help="of the importance in EWC's online mode")
+    parser.add_argument("--lwf", nargs="+", type=float, default=[0.1, 1, 10], help="alpha")
+    parser.add_argument("--gem", nargs="+", type=int, default=[50, 200], help="patterns of each task")
+    parser.add_argument("--gem-strength", type=float, default=0.5)
+    parser.add_argument("--replay", nargs="+", type=int, default=[50, 200, 500], help="patterns in all")
+    parser.add_argument("--seeds", type=int, default=5)
+    parser.add_argument("--epochs", type=int, default=20)
+    parser.add_argument("--batch", type=int, default=32)
+    parser.add_argument("--keep-optimiser", action="store_true")
+    parser.add_argument("--json")
+    return parser.parse_args()
+
+
+def save(rows, options):
+    """Write what is known so far: a long run that is stopped leaves its rows."""
+    record = {
+        "hardware": f"{platform.machine()}, one thread",
+        "python": platform.python_version(),
+        "packages": {name: importlib.metadata.version(name) for name in PACKAGES} | {"torch": torch.__version__},
+        "patched": PATCHED,
+        "options": {key: value for key, value in vars(options).items() if key != "json"},
+    }
+    with open(options.json, "w") as file:
+        json.dump(record | {"rows": rows}, file, indent=1)
+
+
+def main() -> None:
+    options = parsed()
+    torch.set_num_threads(1)
+    stream = Source(data="digits", resplit=0.2).build()
+    print("method and strength  Accuracy           BWT         seconds of a seed")
+    rows = []
+    for method in options.methods:
+        for strength in {"naive": [None], "ewc-online": options.ewc}.get(method) or getattr(options, method):
+            rows.append(row(stream, method, strength, options))
+            if options.json:
+                save(rows, options)
+
+
+if __name__ == "__main__":
+    main()
