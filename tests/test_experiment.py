@@ -127,7 +127,10 @@ def test_a_value_out_of_range_is_refused_with_the_range(override, said):
         ("learner.density=5", "learner.density=5: choose one of flow, gaussian"),
         ('learner.labels=["head"]', "choose one of none, head, auxiliary"),
         ("stream.kind=sorted", "stream.kind='sorted': choose one of split"),
-        ("learner.name=prerr", r"unknown learner 'prerr', did you mean 'prer'\?; there are naive, joint, lwf, .*, prer"),
+        (
+            "learner.name=prerr",
+            r"unknown learner 'prerr', did you mean 'prer'\?; there are naive, joint, lwf, .*, prer",
+        ),
         ("learner.name=", "unknown learner ''"),
         ("learner.name=5", "unknown learner 5"),
         ("learner.name=[1]", r"unknown learner \[1\]"),

@@ -19,10 +19,14 @@ from prer.networks import Reshape, floats
 NEEDS_GPU = pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a CUDA device")
 TINY = {"embedding": 16, "batch": 16, "epochs": 2, "channels": (8, 8, 8), "hidden": (16,)}
 TINY_PRER = TINY | {"epochs_autoencoder": 2, "epochs_flow": 2, "blocks": 2, "condition_size": 4}
+TINY_MEMORY = TINY | {"size": 40, "memory_batch": 16}
+TINY_OF = {"prer": TINY_PRER, "ewc": TINY | {"samples": 40}} | dict.fromkeys(
+    ("lwf", "gem", "agem", "er", "replay", "der"), TINY_MEMORY
+)
 
 
 def make(name, **settings):
-    return LEARNERS[name](**((TINY_PRER if name == "prer" else TINY) | settings))
+    return LEARNERS[name](**(TINY_OF.get(name, TINY) | settings))
 
 
 def blobs(classes=6, per_class=40, features=5, seed=0):
@@ -126,13 +130,20 @@ def test_a_seed_learns_the_same_alone_and_in_company(name):
 def test_keeps_its_memory_promise(name):
     result = learn(blobs(), make(name), seeds=2, device="cpu")
     assert len(result.memory_floats) == len(result.memory_samples) == len(result.transient_floats) == 3
-    per_task = 64  # 80 % of 2 x 40
-    expected = {"naive": [0, 0, 0], "joint": [per_task, 2 * per_task, 3 * per_task], "prer": [0, 0, 0]}
+    no_sample, of_each_task, in_all = [0, 0, 0], [40, 80, 120], [40, 40, 40]
+    expected = dict.fromkeys(("naive", "prer", "ewc", "si"), no_sample)
+    expected |= dict.fromkeys(("lwf", "gem", "agem", "er"), of_each_task)
+    expected |= {"replay": in_all, "der": in_all, "joint": [64, 128, 192]}  # 80 % of 2 x 40
     assert result.memory_samples == expected[name]
+    # Numbers kept with each sample: 5 features, and its label, its head, 2 logits, 16 of an embedding, a key, a group.
+    notes = {"joint": 1, "lwf": 1 + 2, "gem": 1, "agem": 2, "er": 16, "replay": 4, "der": 3 + 2}
+    if name in notes:
+        assert result.memory_floats == [samples * (5 + notes[name]) for samples in result.memory_samples]
     if name == "naive":
         assert result.memory_floats == [0, 0, 0]
-    if name == "joint":
-        assert result.memory_floats == [samples * (5 + 1) for samples in result.memory_samples]
+    if name in ("ewc", "si"):
+        encoder, head = 5 * 16 + 16 + 16 * 16 + 16, 16 * 8 + 8 + 8 * 8 + 8 + 8 * 2 + 2
+        assert result.memory_floats == [2 * (encoder + heads * head) for heads in (1, 2, 3)]
 
 
 def test_reports_every_epoch_of_every_phase(name):

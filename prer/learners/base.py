@@ -121,6 +121,7 @@ class Learner(ABC):
         self.meet(task)
         if self.old_heads():
             self.bank_ = Heads(self._heads())
+            self.transient_floats_ += sum(p[0].numel() for p in self.bank_.parameters())
         self.train_classifier(task, [self.encoder_, self.head_ if self.bank_ is None else self.bank_])
         if self.bank_ is not None:
             self.bank_.give_back()

@@ -32,12 +32,11 @@ class DER(Learner):
         return bool((self.weight or self.label_weight) and len(self.kept_))
 
     def rehearse(self, batches: Tensor, address: Address) -> tuple[Tensor, ...]:
-        """For each of the two losses samples of its own, as the paper has it, and noise for their dropout."""
+        """For each of the two losses samples of its own, as the paper has it, and noise for the second's dropout."""
         if not self.old_heads():
             return ()
-        size = 2 * self.memory_batch
-        index = self.kept_.draw(batches.shape[1], size, address / "memory")
-        return index, self.dropout_noise(batches, address / "memory", size)
+        index = self.kept_.draw(batches.shape[1], 2 * self.memory_batch, address / "memory")
+        return index, self.dropout_noise(batches, address / "memory", self.memory_batch)
 
     def loss(self, batch: Batch) -> Tensor:
         """Cross-entropy on the new; logits and labels of the old."""
@@ -46,9 +45,11 @@ class DER(Learner):
         index, noise = batch.past
         old, new, m = self.kept_.at(index), batch.y.shape[1], self.memory_batch
         z = self.encoder_(torch.cat([batch.x, self.inputs_(old["x"])], dim=1))
-        logits = self.bank_(z[:, new:], old["head"], noise)
-        changed = (logits - old["logits"])[:, :m].square().sum(-1).mean(1)
-        labels = mean_cross_entropy(self.bank_.masked(logits, old["head"])[:, m:], old["y"][:, m:])
+        # Logits were noted without dropout, and are compared without.
+        now, before = self.bank_(z[:, new : new + m], old["head"][:, :m]), old["logits"][:, :m]
+        changed = (now[..., : before.shape[2]] - before).square().sum(-1).mean(1)
+        head = old["head"][:, m:]
+        labels = mean_cross_entropy(self.bank_.masked(self.bank_(z[:, new + m :], head, noise), head), old["y"][:, m:])
         total = self.cross_entropy(z[:, :new], batch.y, batch.noise)
         return total + self.weight * changed + self.label_weight * labels
 

@@ -110,6 +110,8 @@ def nonnegative(A: Tensor, b: Tensor) -> Tensor:
     T, free = A.shape[1], b < 0
     scale = A.diagonal(dim1=1, dim2=2).clamp_min(1e-300).sqrt()
     A, b = A / (scale.unsqueeze(1) * scale.unsqueeze(2)), b / scale
+    size = b.abs().amax(1, keepdim=True).clamp_min(1e-300)  # so that bounds on what is zero do not depend on |g|
+    b = b / size
     A = A + 1e-12 * torch.eye(T, dtype=A.dtype, device=A.device)  # of two equal rows either may do
     fewest, patience = torch.full_like(free[:, :1], T + 1, dtype=torch.long), torch.full_like(free[:, :1], 3).long()
     numbers = torch.arange(T, device=A.device)
@@ -128,4 +130,4 @@ def nonnegative(A: Tensor, b: Tensor) -> Tensor:
         fewest = torch.minimum(fewest, count)
         last = numbers == torch.where(wrong, numbers, torch.full_like(numbers, -1)).amax(1, keepdim=True)
         free = free ^ torch.where(patience >= 0, wrong, wrong & last)
-    return v.clamp_min(0) / scale
+    return v.clamp_min(0) * size / scale

@@ -24,7 +24,10 @@ from prer.task import Task
 
 @dataclass(kw_only=True)
 class LWF(Learner):
-    """Distillation of what the network said before it met the current task."""
+    """Distillation of what the network said before it met the current task.
+
+    In the classic form that is noted once, of samples as they are; random moves in training do not move it.
+    """
 
     name = "lwf"
 
