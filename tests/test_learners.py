@@ -131,7 +131,7 @@ def test_keeps_its_memory_promise(name):
     result = learn(blobs(), make(name), seeds=2, device="cpu")
     assert len(result.memory_floats) == len(result.memory_samples) == len(result.transient_floats) == 3
     no_sample, of_each_task, in_all = [0, 0, 0], [40, 80, 120], [40, 40, 40]
-    expected = dict.fromkeys(("naive", "prer", "ewc", "si"), no_sample)
+    expected = dict.fromkeys(("naive", "prer", "dgr", "ewc", "si"), no_sample)
     expected |= dict.fromkeys(("lwf", "gem", "agem", "er"), of_each_task)
     expected |= {"replay": in_all, "der": in_all, "joint": [64, 128, 192]}  # 80 % of 2 x 40
     assert result.memory_samples == expected[name]
