@@ -912,3 +912,16 @@ def test_every_method_forgets_less_than_naive_on_digits(name, naive_on_digits):
         gain = np.subtract(metrics[figure]["values"], naive_on_digits[figure]["values"])
         assert len(gain) == 5
         assert gain.mean() - 2 * gain.std(ddof=1) / 5**0.5 > MARGIN, (figure, gain)
+
+
+def test_a_balanced_memory_with_fewer_places_than_classes_still_takes_new_ones():
+    rng = np.random.default_rng(0)
+    stream = Stream.split(rng.normal(size=(160, 4)), np.repeat(np.arange(8), 20))
+    seen = set()
+    for seed in range(20):
+        learner = started(Replay(**TINY | {"size": 3, "selection": "balanced", "epochs": 0}), stream, (seed,))
+        for task in stream:
+            learner.learn(task)
+            assert len(learner.kept_) <= 3
+        seen |= set(learner.kept_.get_buffer("group")[0].tolist())
+    assert seen == set(range(8))

@@ -61,12 +61,13 @@ class Replay(Learner):
         key = address.uniform(rows.shape[1])  # who has the smallest keys stays, whenever it came: a reservoir
         group = self._group(task.y[rows] + self.tasks_[-1].start)
         first = smallest(key, self._limit(), group)
-        if not first.shape[1]:
+        if not self.size:
             return
         x, y = task.samples(rows.gather(1, first))
         notes = {"x": x, "y": self.numbers(task.outputs)[y], "head": torch.full_like(y, task.head)}
         self.kept_.add(**notes, key=key.gather(1, first), group=group.gather(1, first))
         self.kept_.keep(smallest(self.kept_.get_buffer("key"), self._limit(), self.kept_.get_buffer("group")))
+        self.kept_.keep(smallest(self.kept_.get_buffer("key"), self.size))  # there may be more classes than places
 
     def _group(self, ids: Tensor) -> Tensor:
         """Among whom a sample competes for its place: its class, or all."""
@@ -74,4 +75,4 @@ class Replay(Learner):
 
     def _limit(self) -> int:
         """Places in each group."""
-        return self.size // self.tasks_[-1].stop if self.selection == "balanced" else self.size
+        return max(self.size // self.tasks_[-1].stop, 1) if self.selection == "balanced" else self.size
