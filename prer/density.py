@@ -60,8 +60,7 @@ class Density(nn.Module, ABC):
     def labels(self, n: int, address: Address, among: Sequence[int]) -> Tensor:
         """Ids [S, n] of these classes, in the proportions seen in training."""
         chosen = torch.zeros_like(self.counts[:1]).index_fill(1, torch.tensor(among, device=address.device), 1.0)
-        shares = (chosen * self.counts).cumsum(1)
-        return torch.searchsorted(shares, address.uniform(n).to(shares) * shares[:, -1:], right=True)
+        return in_proportion(chosen * self.counts, n, address)
 
     @torch.no_grad()
     def sample(
@@ -140,6 +139,12 @@ class Gaussian(Density):
 
     def _cholesky(self, condition: Tensor) -> Tensor:
         return look_up(self._unpacked().flatten(2), condition).unflatten(-1, (self.dimension, -1))
+
+
+def in_proportion(counts: Tensor, n: int, address: Address) -> Tensor:
+    """Numbers of columns [S, n], each drawn as often as its share of the counts [S, C] says."""
+    shares = counts.cumsum(1)
+    return torch.searchsorted(shares, address.uniform(n).to(shares) * shares[:, -1:], right=True)
 
 
 def look_up(rows: Tensor, condition: Tensor) -> Tensor:

@@ -12,6 +12,7 @@ from torch import Tensor
 
 from prer.address import Address
 from prer.learners.base import Batch, Learner, Observer, mean_cross_entropy
+from prer.learners.gem import change_gradient
 from prer.memory import chosen
 from prer.settings import setting
 from prer.task import Task
@@ -61,10 +62,7 @@ class AGEM(Learner):
         for i in range(len(list(self.encoder_.parameters())), len(weights)):  # other heads are no business of this task
             gradients[i] = gradients[i] * shared.view(-1, *[1] * (gradients[i].dim() - 2))
         reference = torch.cat([g.flatten(1) for g in gradients], dim=1)
-        g = torch.cat([p.grad.flatten(1) for p in weights if p.grad is not None], dim=1)
-        for p, part in zip(weights, averaged(g, reference).split([p[0].numel() for p in weights], dim=1), strict=True):
-            assert p.grad is not None
-            p.grad.copy_(part.view_as(p))
+        change_gradient(weights, lambda g: averaged(g, reference))
 
     def after_task(self, task: Task) -> None:
         """Keep some samples of the task."""
@@ -75,7 +73,7 @@ class AGEM(Learner):
 
 
 def averaged(g: Tensor, reference: Tensor) -> Tensor:
-    """G [S, P] without its part against the reference [S, P], where it has one."""
+    """The gradient g [S, P] without its part against the reference [S, P], where it has one."""
     product = (g * reference).sum(1, keepdim=True)
     against = product / reference.square().sum(1, keepdim=True).clamp_min(1e-30)
     return torch.where(product < 0, g - against * reference, g)

@@ -18,7 +18,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from prer.address import Address
-from prer.density import look_up
+from prer.density import in_proportion, look_up
 from prer.learners.base import Batch, Learner, Observer, mean_cross_entropy
 from prer.networks import Decoder, Encoder, floats, stack
 from prer.settings import setting
@@ -57,11 +57,6 @@ class VAE(nn.Module):
     def sample(self, ids: Tensor, noise: Tensor) -> Tensor:
         """Inputs of the asked classes [S, B, ...]."""
         return self.decoder(look_up(self.means, ids) + noise)
-
-    def labels(self, n: int, address: Address, classes: int) -> Tensor:
-        """Ids [S, n] of the first so many classes, in the proportions seen in training."""
-        shares = self.counts[:, :classes].cumsum(1)
-        return torch.searchsorted(shares, address.uniform(n).to(shares) * shares[:, -1:], right=True)
 
 
 @dataclass(kw_only=True)
@@ -116,7 +111,7 @@ class DGR(Learner):
         if self.past_ is None:
             return ()
         steps, size, place = batches.shape[1], self.memory_batch, address / "replay"
-        ids = self.past_.labels(steps * size, place / "labels", self.tasks_[-1].start).unflatten(1, (steps, size))
+        ids = in_proportion(self.past_.counts, steps * size, place / "labels").unflatten(1, (steps, size))
         return ids, (place / "noise").normal(steps, size, self.latent), self.dropout_noise(batches, place, size)
 
     def loss(self, batch: Batch) -> Tensor:

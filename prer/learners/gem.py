@@ -4,11 +4,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 from prer.address import Address
 from prer.learners.base import Batch, Learner, Observer, mean_cross_entropy
@@ -60,14 +60,10 @@ class GEM(Learner):
         if self.index_ is None:
             return
         weights = list(held_weights(self).values())
-        g = torch.cat([p.grad.flatten(1) for p in weights if p.grad is not None], dim=1)
         G = torch.stack([self._gradient(task, weights) for task in range(len(self.counts_))], dim=1)
-        projected = project(g, G, self.margin)
-        for p, part in zip(weights, projected.split([p[0].numel() for p in weights], dim=1), strict=True):
-            assert p.grad is not None
-            p.grad.copy_(part.view_as(p))
+        change_gradient(weights, lambda g: project(g, G, self.margin))
 
-    def _gradient(self, task: int, weights: list) -> Tensor:
+    def _gradient(self, task: int, weights: Sequence[nn.Parameter]) -> Tensor:
         """The gradient of the loss on one task's memory [S, P]."""
         assert self.index_ is not None
         sizes = [self.memory_batch or count for count in self.counts_]
@@ -85,6 +81,14 @@ class GEM(Learner):
             x, y = task.samples(rows)
             self.kept_.add(x=x, y=self.numbers(task.outputs)[y])
             self.counts_.append(rows.shape[1])
+
+
+def change_gradient(weights: Sequence[nn.Parameter], change: Callable[[Tensor], Tensor]) -> None:
+    """Put in place of the whole gradient of these weights [S, P] what a function makes of it."""
+    gradients = [p.grad for p in weights if p.grad is not None]
+    changed = change(torch.cat([g.flatten(1) for g in gradients], dim=1))
+    for g, part in zip(gradients, changed.split([g[0].numel() for g in gradients], dim=1), strict=True):
+        g.copy_(part.view_as(g))
 
 
 @torch.no_grad()
