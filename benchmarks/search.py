@@ -6,7 +6,7 @@ python benchmarks/search.py --again benchmarks/records/search_digits.json [NAME 
 The searches are the files in `search/`: 30 points each (120 of ewc and si), three seeds, tested on a fifth of the
 training part. The test part is never seen. A point that is finished is not run again. `--again` takes the five best
 points of each search, runs them with twenty seeds, and names the winner: the best Accuracy among points at which every
-task was learned to 95 % or more, or, where there is none, the best Accuracy.
+task was learned, or, where there is none, the best Accuracy.
 """
 
 import argparse
@@ -23,19 +23,23 @@ from prer.sweep import Sweep
 FOLDER = Path(__file__).parent / "search"
 NAMES = sorted(path.stem for path in FOLDER.glob("*.toml") if path.stem != "digits")
 SLOW = ("prer", "dgr", "joint")  # first, so that no worker is left alone with them
-LEARNED = 95.0  # per cent: a task that was learned
+LEARNED = 93.5  # per cent that every task has to reach; with all the training data it is a point or two more
+STUCK = 75.0  # per cent that every seed has to reach on every task
 FINALISTS, FINAL_SEEDS = 5, 20
 
 
 def best(entries, learned=LEARNED):
     """Points from the best to the worst: first those that learned every task."""
-    whole = [entry for entry in entries if not entry["error"]]
-    return sorted(whole, key=lambda e: (min(e["diagonal"]) >= learned, e["accuracy"]), reverse=True)
+
+    def key(entry):
+        return min(entry["diagonal"]) >= learned and entry.get("weakest", 100) >= STUCK, entry["accuracy"]
+
+    return sorted((entry for entry in entries if not entry["error"]), key=key, reverse=True)
 
 
 def again(name, found):
-    """The best points of a search, with more seeds. One that just missed a task with three seeds gets its chance."""
-    for entry in best(found, LEARNED - 1)[:FINALISTS]:
+    """The best points of a search, with more seeds."""
+    for entry in best(found, 94.0)[:FINALISTS]:
         assignments = [f"{key}={json.dumps(value)}" for key, value in entry["settings"].items()]
         base = Sweep.read(FOLDER / f"{name}.toml").points()[0].tables()
         yield Experiment.parse(base | {"seeds": list(range(FINAL_SEEDS))}, assignments)
@@ -48,7 +52,8 @@ def entry_of(outcome, keys):
         return entry
     result = outcome.record.result
     entry |= {key: result[key]["mean"] for key in ("accuracy", "bwt")} | {"seconds": result["seconds"]["total"]}
-    return entry | {"diagonal": [sum(R[t][t] for R in result["matrix"]) / len(result["matrix"]) for t in range(5)]}
+    diagonals = [[R[t][t] for R in result["matrix"]] for t in range(5)]  # of each task, for each seed
+    return entry | {"diagonal": [sum(d) / len(d) for d in diagonals], "weakest": min(map(min, diagonals))}
 
 
 def main():
