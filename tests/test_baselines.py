@@ -14,8 +14,6 @@ from test_learners import TINY, blobs, captured, make, one_head, reachable_tenso
 
 from prer import Stream, learn
 from prer.address import Address
-from prer.data.entry import silent
-from prer.experiment import Experiment
 from prer.heads import Heads
 from prer.learners import AGEM, DER, ER, EWC, GEM, LEARNERS, LWF, SI, Learner, Replay
 from prer.learners.agem import averaged
@@ -887,31 +885,6 @@ CHOICES = [
 def test_every_choice_makes_a_difference(name, settings):
     usual, other = (trained(name, blobs(), **more) for more in ({}, settings))
     assert not torch.equal(usual["encoder.layers.0.layer.weight"], other["encoder.layers.0.layer.weight"])
-
-
-# -- on real data ------------------------------------------------------------------------------------------------
-
-MARGIN = 2.0  # points by which a method has to beat naive, beyond two standard errors of the paired differences
-
-
-def on_digits(name):
-    experiment = Experiment.parse({}, [f"learner.name={name}"])
-    return learn(experiment.stream.build(silent), experiment.learner, seeds=experiment.seeds, device="cpu").metrics
-
-
-@pytest.fixture(scope="module")
-def naive_on_digits():
-    return on_digits("naive")
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("name", BASELINES)
-def test_every_method_forgets_less_than_naive_on_digits(name, naive_on_digits):
-    metrics = on_digits(name)
-    for figure in ("bwt", "accuracy"):
-        gain = np.subtract(metrics[figure]["values"], naive_on_digits[figure]["values"])
-        assert len(gain) == 5
-        assert gain.mean() - 2 * gain.std(ddof=1) / 5**0.5 > MARGIN, (figure, gain)
 
 
 def test_a_balanced_memory_with_fewer_places_than_classes_still_takes_new_ones():

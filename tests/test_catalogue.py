@@ -129,7 +129,7 @@ def test_the_recommended_settings_of_each():
     own = {"epochs_autoencoder": 20, "epochs_flow": 20, "epochs": 20, "temperature": 0.8}
     assert recommended("cifar10", "prer") == {"stream": pairs, "learner": cifar | own}
     assert recommended("cifar100", "prer") == {"stream": pairs | {"classes_per_task": 10}, "learner": cifar | own}
-    assert recommended("digits", "naive") == {"stream": pairs, "learner": {"batch": 32, "epochs": 20}}
+    assert recommended("digits", "naive") == {"stream": pairs, "learner": {"batch": 32, "epochs": 20, "lr": 0.00058}}
     assert recommended("my.npz", "prer") == {"stream": {}, "learner": {}}
     recommended("cifar10", "naive")["stream"]["resplit"] = 0.9
     assert recommended("svhn", "naive")["stream"] == pairs

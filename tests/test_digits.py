@@ -48,11 +48,3 @@ def test_other_seeds_and_the_other_density_remember_too(tmp_path, settings):
     result = json.loads(file.read_text("utf-8"))
     assert result["accuracy"]["mean"] >= 95
     assert result["bwt"]["mean"] >= -4  # naive loses 23 to 35
-
-
-@pytest.mark.slow
-def test_joint_is_the_upper_reference(tmp_path, results):
-    main(["run", "learner.name=joint", "--quiet", "--device", "cpu", "--out", str(tmp_path)])
-    (file,) = tmp_path.glob("*/result.json")
-    final = json.loads(file.read_text("utf-8"))["final_accuracy"]["mean"]
-    assert final > results["prer"]["final_accuracy"]["mean"] > results["naive"]["final_accuracy"]["mean"]
