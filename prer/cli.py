@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import shlex
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -10,7 +11,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from prer.errors import InputError, RunError
+from prer.errors import InputError, Interrupted, RunError
 from prer.version import __version__
 
 if TYPE_CHECKING:
@@ -57,6 +58,26 @@ def run(settings: tuple[str, ...], seeds: str | None, device: str | None, out: P
     naive = naive or counterpart(record, "naive")
     show_result(console, record, naive)
     console.print(next_steps(settings, out), soft_wrap=True, markup=False)
+
+
+@commands.command()
+@click.argument("folder", type=click.Path(path_type=Path), metavar="RUN")
+@click.option("--force", is_flag=True, help="Also where experiment, data or versions have changed; that is noted.")
+@click.option("--quiet", is_flag=True, help="Print the result's folder and warnings only.")
+def resume(folder: Path, force: bool, quiet: bool) -> None:
+    """Let a run that was stopped go on where it was; its result is that of a run which was never stopped."""
+    from rich.console import Console
+
+    from prer.console import show_result
+    from prer.record import counterpart
+    from prer.run import resume
+
+    console = Console(emoji=False, highlight=False, stderr=quiet)
+    record = resume(folder, console, quiet=quiet, force=force)
+    if quiet:
+        click.echo(str(record.path))
+    else:
+        show_result(console, record, counterpart(record, "naive"))
 
 
 def _experiment(settings: tuple[str, ...], seeds: str | None, device: str | None) -> Experiment:
@@ -258,6 +279,9 @@ def main(arguments: list[str] | None = None) -> None:
     except click.ClickException as error:
         error.show()
         sys.exit(error.exit_code)
+    except Interrupted as interrupted:
+        click.echo(f"interrupted and saved; go on with: prer resume {shlex.quote(interrupted.folder)}", err=True)
+        sys.exit(128 + interrupted.number)
     except (click.Abort, KeyboardInterrupt):
         click.echo("interrupted", err=True)
         sys.exit(130)

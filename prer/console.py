@@ -169,7 +169,7 @@ def show_result(console: Console, record: Record, naive: Record | None = None) -
     whole(console, matrix_table(result))
     whole(console, metrics_table(result, beside))
     say(console, meaning(result, beside))
-    say(console, f"Run folder: {record.path}")
+    say(console, f"Run folder: {record.path}; digest {str(result.get('digest', 'unknown'))[:16]}")
 
 
 def say(console: Console, text: str, style: str | None = None) -> None:

@@ -1,4 +1,4 @@
-"""The two ways in which a command can fail, and their exit codes."""
+"""The ways in which a command can end before its time, and their exit codes."""
 
 import difflib
 from collections.abc import Iterable
@@ -10,6 +10,14 @@ class InputError(ValueError):
 
 class RunError(RuntimeError):
     """A run that started well could not go on; the message says what happened and where. Exit code 1."""
+
+
+class Interrupted(BaseException):
+    """A signal came, and the run is saved; like KeyboardInterrupt, no error. Exit code 130 or 143."""
+
+    def __init__(self, number: int) -> None:
+        super().__init__(number)
+        self.number, self.folder = number, ""
 
 
 def did_you_mean(word: str, known: Iterable[str]) -> str:

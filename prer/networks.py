@@ -136,6 +136,23 @@ def stack(build: Callable[[], M], address: Address) -> M:
     return stacked.to(address.device)
 
 
+def put(module: nn.Module, name: str, tensor: Tensor, seeds: int, exact: bool = True) -> None:
+    """Make a tensor the parameter or buffer of this name; of what has no fixed size, the second axis may differ."""
+    path, _, last = name.rpartition(".")
+    owner = module.get_submodule(path)
+    there = getattr(owner, last, None)
+    if isinstance(there, Tensor):
+        a, b = list(there.shape), list(tensor.shape)
+        if tensor.dtype != there.dtype or (a != b if exact else a[:1] + a[2:] != b[:1] + b[2:]):
+            raise ValueError(f"{name} is {tensor.dtype} {tuple(b)}, not {there.dtype} {tuple(a)}")
+    elif exact or tensor.dim() < 2 or len(tensor) != seeds:
+        raise ValueError(f"there is no {name} of shape {tuple(tensor.shape)}")
+    if isinstance(there, nn.Parameter):
+        setattr(owner, last, nn.Parameter(tensor.clone(), requires_grad=there.requires_grad))
+    else:
+        owner.register_buffer(last, tensor.clone())
+
+
 def floats(*modules: nn.Module) -> int:
     """Every scalar one seed keeps in these modules, of any type: the one rule by which memory is counted."""
     tensors = [t for module in modules for t in (*module.parameters(), *module.buffers())]

@@ -6,18 +6,26 @@ import json
 import math
 import os
 import platform
+import stat
 import subprocess
 import tomllib
 from collections.abc import Iterator
+from contextlib import chdir, contextmanager, nullcontext
 from dataclasses import dataclass
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
 
+from filelock import FileLock, Timeout
+
+from prer.disk import content, durable
 from prer.errors import InputError
 from prer.version import __version__
 
 RESULT_KEYS = ("seeds", "matrix", "accuracy", "bwt", "memory_floats", "memory_samples", "seconds", "learner", "stream")
+FILES = ("experiment.toml", "environment.json", "events.jsonl", "result.json", "run.lock")
+LOCK = FILES[-1]
+MOST_BYTES = 2**28  # of a file that is read whole; the matrix of a thousand tasks and seeds is smaller
 RECORDED_PACKAGES = ("torch", "numpy", "scikit-learn", "safetensors")
 
 
@@ -29,12 +37,13 @@ class Record:
 
     def claim(self, experiment_toml: str) -> None:
         """Refuse a folder that belongs to another experiment, or to something else."""
+        self.check_names()
         there = self.path / "experiment.toml"
         try:
             if there.exists():
-                if tomllib.loads(there.read_text("utf-8")) != tomllib.loads(experiment_toml):
+                if tomllib.loads(self._text("experiment.toml")) != tomllib.loads(experiment_toml):
                     raise InputError(f"{self.path} belongs to another experiment; give another --out or name")
-            elif self.path.exists() and any(self.path.iterdir()):
+            elif self.path.exists() and any(entry.name != LOCK for entry in self.path.iterdir()):
                 raise InputError(f"{self.path} holds something that is not a run; give another --out or name")
         except InputError:
             raise
@@ -48,25 +57,91 @@ class Record:
         if self.data_sha256 not in (None, sha256):
             raise InputError(f"the data has changed since the run in {self.path}; give another --out or name")
 
+    def check_names(self) -> None:
+        """Refuse a folder with something in the place of a file that we would write: a link leads anywhere."""
+        for name in (*FILES, "checkpoint", "model", "model/model.json", "model/model.safetensors"):
+            entry = self.path / name
+            try:
+                mode = entry.lstat().st_mode
+            except OSError:
+                continue
+            if not (stat.S_ISDIR(mode) if name in ("checkpoint", "model") else stat.S_ISREG(mode)):
+                raise InputError(f"{entry} is a link or no ordinary file; a run writes into its own folder only")
+
+    @property
+    def environment(self) -> dict[str, Any]:
+        """Where the run takes place, and what was done to it since; empty where that is not known."""
+        try:
+            found = json.loads(self._text("environment.json"))
+            return found if isinstance(found, dict) else {}
+        except (OSError, ValueError, RecursionError):
+            return {}
+
     @property
     def data_sha256(self) -> str | None:
         """The checksum of the data of the run, or None where that is not known."""
-        try:
-            return json.loads((self.path / "environment.json").read_text("utf-8"))["data_sha256"]
-        except (OSError, ValueError, KeyError, TypeError, RecursionError):
-            return None
+        return self.environment.get("data_sha256")
 
-    def begin(self, experiment_toml: str, data: str) -> None:
-        """Make the folder, start the events anew, and note where the run takes place and on what data."""
+    @property
+    def threads(self) -> int | None:
+        """With how many threads the run began, where it is to go on."""
+        threads = self.environment.get("threads")
+        return threads if type(threads) is int and 0 < threads < 1024 and (self.path / "checkpoint").exists() else None
+
+    @contextmanager
+    def writing(self) -> Iterator[None]:
+        """Be the only one to write the folder; when a process dies, the system gives its lock back."""
         try:
             self.path.mkdir(parents=True, exist_ok=True)
-            if not os.access(self.path, os.W_OK):
-                raise PermissionError(13, "not writable")
-            self._write("experiment.toml", experiment_toml)
-            self._write("environment.json", json.dumps(environment() | {"data_sha256": data}, indent=1) + "\n")
-            self._write("events.jsonl", "")
+            with FileLock(self.path / LOCK, timeout=0):
+                yield
+        except Timeout:
+            raise InputError(f"another process is running {self.path}; wait until it has ended, or stop it") from None
         except OSError as error:
             raise self._unwritable(error) from None
+
+    def begin(self, experiment_toml: str) -> None:
+        """Write down what is to be run, before anything else: with that alone the run can be taken up."""
+        if not os.access(self.path, os.W_OK):
+            raise self._unwritable(PermissionError(13, "not writable"))
+        if not (self.path / "experiment.toml").exists():
+            self._write("experiment.toml", experiment_toml)
+
+    @contextmanager
+    def as_it_began(self) -> Iterator[None]:
+        """Work in the folder in which the run began: the paths of its experiment may begin there."""
+        folder = self.environment.get("folder")
+        with chdir(folder) if isinstance(folder, str) and os.path.isdir(folder) else nullcontext():  # noqa: PTH112
+            yield
+
+    def start(self, context: dict[str, Any]) -> None:
+        """Note where the run takes place and on what it depends; its events begin anew."""
+        about = {"folder": str(Path.cwd()), "data_sha256": context["data"], "context": context}
+        self._write("environment.json", json.dumps(environment() | about, indent=1) + "\n")
+        self._write("events.jsonl", "")
+
+    def go_on(self, known: dict[str, Any], forced: list[str]) -> None:
+        """Note that the run goes on from a checkpoint; events after that are forgotten, for they will come again."""
+        about, resumed = self.environment, {"tasks": known["tasks"], "forced": forced, "environment": environment()}
+        before = about.get("resumed")
+        about["resumed"] = [*(before if isinstance(before, list) else []), resumed]
+        self._write("environment.json", json.dumps(about, indent=1) + "\n")
+        self._cut_events(known.get("events"))
+
+    def events_so_far(self) -> dict[str, int]:
+        """How long the file of events is, when it is safe on the disk."""
+        with (self.path / "events.jsonl").open("ab") as file:
+            os.fsync(file.fileno())
+            return {"events": file.tell()}
+
+    def _cut_events(self, length: object) -> None:
+        """Forget events after a checkpoint, which will come again, and a last line that was torn."""
+        file = self.path / "events.jsonl"
+        with file.open("r+b" if file.exists() else "w+b") as events:
+            size = events.seek(0, os.SEEK_END)
+            events.seek(0)
+            whole = events.read(length if type(length) is int and 0 <= length <= size else size)
+            events.truncate(whole.rfind(b"\n") + 1)
 
     def _unwritable(self, error: OSError) -> InputError:
         return InputError(f"cannot write the run's folder {self.path}: {error.strerror}; give another --out")
@@ -78,7 +153,7 @@ class Record:
         if not file.exists():
             return None
         try:
-            result = json.loads(file.read_text("utf-8"))
+            result = json.loads(self._text("result.json"))
             missing = [key for key in RESULT_KEYS if key not in result]
             whole = bool(missing) or _whole(result)
         except (OSError, ValueError, TypeError, KeyError, IndexError, RecursionError):
@@ -92,7 +167,7 @@ class Record:
     def experiment(self) -> dict[str, Any]:
         """What `experiment.toml` says."""
         try:
-            return tomllib.loads((self.path / "experiment.toml").read_text("utf-8"))
+            return tomllib.loads(self._text("experiment.toml"))
         except (OSError, ValueError, RecursionError):
             raise InputError(f"{self.path} is not a run's folder, its experiment.toml cannot be read") from None
 
@@ -112,9 +187,14 @@ class Record:
         """Write the result; its presence is what makes a run finished, so it appears whole or not at all."""
         self._write("result.json", json.dumps(result, indent=1, allow_nan=False) + "\n")
 
+    def _text(self, name: str) -> str:
+        """The text of a file, as long as it is one and not larger than any of ours would be."""
+        return content(self.path / name, MOST_BYTES).decode("utf-8")
+
     def _write(self, name: str, text: str) -> None:
-        temporary = self.path / f".{name}.{os.getpid()}"
-        temporary.write_text(text, "utf-8")
+        """Replace a file, so that after a crash either the old or the new one is there, whole."""
+        temporary = self.path / f".{name}.new"
+        durable(temporary, text.encode())
         temporary.replace(self.path / name)
 
 

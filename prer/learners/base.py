@@ -11,7 +11,7 @@ from __future__ import annotations
 import time
 from abc import ABC
 from collections import defaultdict
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, fields
 from typing import Any, ClassVar, NamedTuple
 
@@ -20,10 +20,11 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from prer.address import Address
+from prer.checkpoint import Phase, Trained
 from prer.errors import InputError, RunError
 from prer.heads import Heads
 from prer.memory import Kept
-from prer.networks import Encoder, Head, Inputs, floats, stack
+from prer.networks import Encoder, Head, Inputs, floats, put, stack
 from prer.settings import checked, setting
 from prer.step import Optimiser, Step
 from prer.task import Label, Task
@@ -82,6 +83,14 @@ class Learner(ABC):
     def after_task(self, task: Task) -> None:
         """Called when a task is learned: remember what will be needed of it."""
 
+    def changing(self) -> Sequence[Tensor]:
+        """What the steps of the classifier's training change beyond its parameters."""
+        return ()
+
+    def notes(self) -> dict[str, Any]:
+        """Plain values that the learner needs to go on, beyond its tensors and what `meet` knows."""
+        return {}
+
     def memory(self) -> dict[str, nn.Module]:
         """What is kept of the past beyond encoder and heads, by name."""
         return {"kept": self.kept_}
@@ -115,6 +124,8 @@ class Learner(ABC):
         self.heads_ = nn.ModuleList()
         self.kept_ = Kept()  # samples of the past, of those learners that keep any
         self.bank_: Heads | None = None  # all heads as one, while old ones are trained, too
+        self.trained_: dict[str, Trained] = {}  # what phases of the current task have trained, where that is kept
+        self.after_epoch_: Callable[[str, Phase, int, int, float], None] = lambda *of_epoch: None
 
     def learn(self, task: Task) -> None:
         """Learn one task; its data is not seen again, unless a memory keeps it."""
@@ -143,8 +154,24 @@ class Learner(ABC):
 
     def state(self) -> dict[str, Tensor]:
         """Every tensor the learner would need to go on, by name."""
-        parts = {"inputs": self.inputs_, "encoder": self.encoder_, "heads": self.heads_} | self.memory()
-        return {f"{part}.{name}": t for part, module in parts.items() for name, t in module.state_dict().items()}
+        return {
+            f"{part}.{name}": t for part, module in self._parts().items() for name, t in module.state_dict().items()
+        }
+
+    def _parts(self) -> dict[str, nn.Module]:
+        return {"inputs": self.inputs_, "encoder": self.encoder_, "heads": self.heads_} | self.memory()
+
+    def restore(self, learned: Sequence[Task], state: Mapping[str, Tensor], notes: Mapping[str, Any]) -> None:
+        """Right after `start`, become the learner that had learned these tasks, with its tensors and its notes."""
+        for task in learned:
+            Learner.meet(self, task)
+        parts, memory = self._parts(), self.memory()
+        for name, tensor in state.items():
+            part, _, within = name.partition(".")
+            put(parts[part], within, tensor.to(self.address_.device), len(self.address_.seeds), part not in memory)
+        missing = self.state().keys() - state.keys()
+        if missing:
+            raise KeyError(f"{min(missing)} is missing")
 
     def memory_floats(self) -> int:
         """Every scalar kept after a task that naive would not keep, for one seed."""
@@ -197,7 +224,7 @@ class Learner(ABC):
 
         parameters = [p for network in networks for p in network.parameters()]
         rates = {"epochs": self.epochs, "lr": self.lr, "optimiser": self.optimiser}
-        self.train("classifier", parameters, loss, feed, gather=task.gather, **rates)
+        self.train("classifier", parameters, loss, feed, gather=task.gather, also=self.changing(), **rates)
 
     def train(
         self,
@@ -211,9 +238,10 @@ class Learner(ABC):
         optimiser: Optimiser = "adam",
         gather: Callable[[Tensor], tuple[Tensor, ...]] | None = None,
         before_update: Callable[[], None] | None = None,
+        also: Sequence[Tensor] = (),
         decay: bool = False,
     ) -> None:
-        """The loop of a phase, with a fresh optimiser.
+        """The loop of a phase, with a fresh optimiser; one that was stopped goes on where it was.
 
         Args:
             phase: its name; part of the address of its randomness.
@@ -226,12 +254,15 @@ class Learner(ABC):
             gather: turns a step's first tensor, rows, into samples; outside of what a GPU captures, so that data may
                 lie anywhere.
             before_update: in place of `before_step`.
+            also: tensors that steps change in place beside the parameters.
             decay: let the learning rate fall linearly over the epochs.
         """
         task = len(self.tasks_) - 1
         before_update = before_update or self.before_step
         step = Step(loss, parameters, optimiser=optimiser, lr=lr, before_update=before_update, capture=self.capturable)
-        for epoch in range(epochs):
+        under_way = Phase(parameters, also, step.optimiser)
+        done = under_way.take(self.trained_[phase]) if phase in self.trained_ else 0
+        for epoch in range(done, epochs):
             begin = time.perf_counter()
             step.slow_down(1 - epoch / epochs if decay else 1.0)
             inputs = feed(self.address_ / task / phase / epoch)
@@ -244,6 +275,7 @@ class Learner(ABC):
             self._check(losses, phase, epoch)
             event = {"event": "epoch", "task": task, "phase": phase, "epoch": epoch, "epochs": epochs}
             self.observe_(event | {"loss": losses, "seconds": seconds})
+            self.after_epoch_(phase, under_way, epoch + 1, epochs, seconds)
         for parameter in parameters:
             parameter.grad = None  # made of the last batch, which is not to be kept
 

@@ -4,8 +4,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -36,6 +37,17 @@ class GEM(Learner):
         super().start(shape, seeds, device, observe)
         self.counts_: list[int] = []  # samples kept of each task
         self.index_: Tensor | None = None  # which samples of the memory this step looks at
+
+    def notes(self) -> dict[str, Any]:
+        """How many samples are kept of each task."""
+        return {"counts": self.counts_}
+
+    def restore(self, learned: Sequence[Task], state: Mapping[str, Tensor], notes: Mapping[str, Any]) -> None:
+        """Know whose the samples are, too."""
+        super().restore(learned, state, notes)
+        self.counts_ = [int(count) for count in notes["counts"]]
+        if sum(self.counts_) != len(self.kept_) or min(self.counts_, default=0) < 0:
+            raise ValueError("its memory is not as large as noted")
 
     def rehearse(self, batches: Tensor, address: Address) -> tuple[Tensor, ...]:
         """Which samples of each task's memory every step looks at [S, steps, T m]."""

@@ -2,8 +2,9 @@
 
 # S seeds, B batch, K outputs of all heads
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -24,6 +25,11 @@ class Joint(Learner):
         """Begin with no task seen."""
         super().start(shape, seeds, device, observe)
         self.seen_: list[Task] = []
+
+    def restore(self, learned: Sequence[Task], state: Mapping[str, Tensor], notes: Mapping[str, Any]) -> None:
+        """The tasks themselves are its memory."""
+        super().restore(learned, state, notes)
+        self.seen_ = list(learned)
 
     def learn(self, task: Task) -> None:
         """Learn all tasks so far, with all heads."""

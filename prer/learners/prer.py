@@ -201,7 +201,9 @@ class PRER(Learner):
         if parameters:
             self.density_.train()
             rates = {"epochs": self.epochs_flow, "lr": self.lr_flow, "decay": self.decay_flow}
-            self.train("flow", parameters, loss, feed, **rates, before_update=lambda: _clamp(parameters, self.clamp))
+            clamp = lambda: _clamp(parameters, self.clamp)  # noqa: E731
+            statistics = list(self.density_.buffers())  # the norms' move while the flow is trained
+            self.train("flow", parameters, loss, feed, **rates, before_update=clamp, also=statistics)
         self.density_.eval()
 
     def _with_past(self, z: Tensor, y: Tensor, past: Past | None, address: Address) -> tuple[Tensor, Tensor]:

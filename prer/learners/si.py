@@ -52,6 +52,10 @@ class SI(Learner):
             }
             self.transient_floats_ = sum(4 * t[0][0].numel() for t in self.path_.values())
 
+    def changing(self) -> Sequence[Tensor]:
+        """The path so far."""
+        return [tensor for of_weight in self.path_.values() for tensor in of_weight]
+
     def loss(self, batch: Batch) -> Tensor:
         """Cross-entropy, and what it costs to have moved."""
         loss = super().loss(batch)

@@ -1,0 +1,170 @@
+"""The keeper of a run: saves it while it goes, at its pace or when it is told to stop, and lets it go on later."""
+
+from __future__ import annotations
+
+import signal
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from types import FrameType
+from typing import Any
+
+import torch
+
+from prer.checkpoint import Checkpoint, Pace, Phase, Saved
+from prer.errors import InputError, Interrupted, RunError
+from prer.learners.base import Learner
+from prer.task import Task
+
+LONG = 0.2  # seconds; after an epoch this long its state is copied, so that it can be saved at any moment
+
+
+class Keeper:
+    """Keeps a learner's checkpoint.
+
+    Args:
+        checkpoint: where to.
+        context: what the run depends on; a checkpoint of another context is refused.
+        note: plain values to keep beside, asked for whenever a checkpoint is written.
+        force: take a checkpoint of another context nevertheless.
+    """
+
+    def __init__(
+        self,
+        checkpoint: Checkpoint,
+        context: Mapping[str, Any],
+        note: Callable[[], dict[str, Any]] = dict,
+        force: bool = False,
+    ) -> None:
+        self.checkpoint, self.context, self.note, self.pace = checkpoint, dict(context), note, Pace()
+        self.learner: Learner | None = None
+        self.saved: Saved | None = None  # what would be written now
+        self.writing = False
+        self.told: int | None = None  # the signal that came
+        self.before = checkpoint.read()
+        self.forced = self._differences() if self.before else []
+        if self.forced and not force:
+            raise InputError(
+                f"{checkpoint.path} was made otherwise: {'; '.join(self.forced)}; undo that, delete it to begin anew, "
+                "or resume with --force, and the result may be another"
+            )
+        self.begin = time.perf_counter() - (self.before.about["elapsed"] if self.before else 0.0)
+
+    def _differences(self) -> list[str]:
+        """What was otherwise when the checkpoint was made."""
+        assert self.before is not None
+        about = self.before.about
+        shape = {"tasks": int, "elapsed": float, "ledger": dict, "notes": dict, "seconds": dict, "context": dict}
+        wrong = [key for key, kind in shape.items() if type(about.get(key)) is not kind]
+        if wrong:
+            raise InputError(f"{self.checkpoint.path} has no sense in {', '.join(wrong)}; delete it to begin anew")
+        return list(differences(about["context"], self.context))
+
+    def restore(self, learner: Learner, learned: Sequence[Task]) -> dict[str, Any]:
+        """Put a learner that has just started where it was; returns what was known of the run then."""
+        assert self.before is not None
+        before, self.before = self.before, None
+        try:
+            learner.restore(learned, before.state, before.about["notes"])
+            learner.seconds_.update(before.about["seconds"])
+        except (RuntimeError, KeyError, TypeError, ValueError, AttributeError, IndexError) as error:
+            raise InputError(
+                f"{self.checkpoint.path} does not fit its experiment ({error}); delete it to begin anew"
+            ) from None
+        learner.trained_ = before.phases
+        self.follow(learner, before.about)
+        assert self.saved is not None
+        self.saved.state, self.saved.phases = before.state, learner.trained_
+        return before.about
+
+    def follow(self, learner: Learner, known: dict[str, Any]) -> None:
+        """Note where the run stands before it learns a task."""
+        self.learner = learner
+        learner.after_epoch_ = self.after_epoch
+        self.saved = Saved(known, {name: tensor.clone() for name, tensor in learner.state().items()}, learner.trained_)
+
+    def after_epoch(self, phase: str, under_way: Phase, done: int, epochs: int, seconds: float) -> None:
+        """Copy what a phase has trained, where that may be asked for, and save it when it is time."""
+        assert self.learner is not None
+        due = self.pace.due()
+        if due or done == epochs or seconds > LONG:
+            self.learner.trained_[phase] = under_way.copied(done)
+        if due:
+            self.save()
+
+    def save(self) -> None:
+        """Write a checkpoint of what is known."""
+        if self.learner is None or self.saved is None:
+            return
+        begin, self.writing = time.monotonic(), True
+        try:
+            self._check(self.learner, self.saved)
+            now = {"elapsed": time.perf_counter() - self.begin, "seconds": dict(self.learner.seconds_)}
+            about = self.saved.about | {"context": self.context} | now | self.note()
+            self.checkpoint.write(Saved(about, self.saved.state, self.saved.phases))
+        except OSError as error:
+            raise RunError(
+                f"cannot write {self.checkpoint.path}: {error.strerror}; what was saved before is whole"
+            ) from None
+        finally:
+            self.writing = False
+        self.pace.wrote(begin)
+        if self.told:
+            raise Interrupted(self.told)
+
+    @staticmethod
+    def _check(learner: Learner, saved: Saved) -> None:
+        """A loss is computed before the step that may spoil a weight."""
+        for phase, trained in saved.phases.items():
+            if not all(t.isfinite().all() for t in trained.tensors.values() if t.is_floating_point()):
+                raise RunError(
+                    f"a weight is no longer finite in task {len(learner.tasks_)}, phase {phase!r}, epoch "
+                    f"{trained.epochs}; try a lower learning rate"
+                )
+
+    @contextmanager
+    def listening(self) -> Iterator[None]:
+        """Save and stop when Ctrl-C or SIGTERM comes; when another one comes, end at once."""
+
+        def stop(number: int, _: FrameType | None) -> None:
+            for each in numbers:
+                signal.signal(each, signal.SIG_DFL)
+            self.told = number
+            if not self.writing:
+                self.save()  # a whole one of the last epoch that was copied: none is half done
+                raise Interrupted(number)
+
+        numbers = (signal.SIGINT, signal.SIGTERM)
+        before = {number: signal.signal(number, stop) for number in numbers}
+        try:
+            yield
+        finally:
+            for number, handler in before.items():
+                signal.signal(number, handler)
+
+
+def differences(then: Mapping[str, Any], now: Mapping[str, Any], above: str = "") -> Iterator[str]:
+    """What is not the same in two nested tables, in words.
+
+    Example:
+        >>> list(differences({"torch": "2.13", "learner": {"lr": 1}}, {"torch": "2.14", "learner": {"lr": 1}}))
+        ["torch was '2.13' and is '2.14'"]
+    """
+    for key in dict.fromkeys([*then, *now]):
+        a, b = then.get(key), now.get(key)
+        if isinstance(a, Mapping) and isinstance(b, Mapping):
+            yield from differences(a, b, f"{above}{key}.")
+        elif a != b:
+            yield f"{above}{key} was {a!r} and is {b!r}"
+
+
+def platform_of(device: str, learner: Learner) -> dict[str, Any]:
+    """What decides the last bits of a result."""
+    cuda = device == "cuda"
+    return {
+        "torch": torch.__version__,
+        "device": device,
+        "processor": torch.cuda.get_device_name() if cuda else torch.backends.cpu.get_cpu_capability(),
+        "threads": torch.get_num_threads(),
+        "steps": "captured" if cuda and learner.capturable else "plain",
+    }

@@ -1,0 +1,95 @@
+"""Whatever happens to a run, it ends in the same state, to the last bit."""
+
+import numpy as np
+import pytest
+
+from prer.checkpoint import Checkpoint
+from prer.keeper import Keeper
+from prer.learners import LEARNERS
+from prer.run import learn
+from prer.stream import Stream
+
+SMALL = {"batch": 8, "epochs": 2, "hidden": (8,), "embedding": 6}
+OF_LEARNER = {
+    "prer": {"epochs_autoencoder": 2, "epochs_flow": 2, "blocks": 2, "lr": 0.01, "lr_flow": 0.01},
+    "dgr": {"epochs_generator": 2, "latent": 4},
+    "gem": {"size": 10, "memory_batch": 4},
+    "agem": {"size": 10},
+    "er": {"size": 10},
+    "lwf": {"size": 10},
+    "replay": {"size": 15},
+    "der": {"size": 15},
+}
+VARIANTS = [
+    *((name, {}) for name in LEARNERS),
+    ("prer", {"labels": "head"}),
+    ("prer", {"labels": "auxiliary", "restart": True}),
+    ("prer", {"density": "gaussian", "decay_autoencoder": True}),
+    ("lwf", {"form": "classic"}),
+    ("ewc", {"form": "online", "fisher": "empirical"}),
+    ("replay", {"selection": "balanced"}),
+    ("naive", {"optimiser": "sgd", "lr": 0.1}),
+]
+
+
+class Crash(BaseException):
+    """The process is gone."""
+
+
+def blobs(tasks=3):
+    rng = np.random.default_rng(0)
+    x = rng.normal(size=(40 * tasks, 5)) + 2 * np.repeat(np.eye(5)[np.arange(2 * tasks) % 5], 20, axis=0)
+    return Stream.split(x, np.repeat(np.arange(2 * tasks), 20))
+
+
+def domains():
+    rng = np.random.default_rng(1)
+    x, y = rng.normal(size=(60, 5)), np.arange(60) % 2
+    return Stream.of([(x + shift, y) for shift in range(3)])
+
+
+def made(name, more):
+    return LEARNERS[name](**SMALL | OF_LEARNER.get(name, {}) | more)
+
+
+@pytest.fixture(autouse=True)
+def every_epoch(monkeypatch):
+    monkeypatch.setenv("PRER_CHECKPOINT_SECONDS", "0")
+    monkeypatch.setattr("prer.checkpoint.Pace.due", lambda pace: True)
+
+
+def run(path, learner, stream, seeds, crash_after=None):
+    """Learn until so many epochs are saved, if that many come."""
+    keeper = Keeper(Checkpoint(path), {"learner": learner.name})
+    write, count = keeper.checkpoint.write, 0
+
+    def writing(saved):
+        nonlocal count
+        write(saved)
+        count += 1
+        if count == crash_after:
+            raise Crash
+
+    object.__setattr__(keeper.checkpoint, "write", writing)
+    return learn(stream, learner, seeds=seeds, device="cpu", keeper=keeper)
+
+
+@pytest.mark.parametrize("stream", [blobs(), domains()], ids=["heads", "one head"])
+@pytest.mark.parametrize(("name", "more"), VARIANTS, ids=lambda v: str(v))
+def test_a_run_stopped_after_any_epoch_ends_as_if_never_stopped(tmp_path, name, more, stream):
+    for seeds in ([0], [0, 1, 2]):
+        whole = learn(stream, made(name, more), seeds=seeds, device="cpu")
+        folder, stops = tmp_path / str(len(seeds)), 0
+        while True:
+            try:
+                found = run(folder, made(name, more), stream, seeds, crash_after=1)
+                break
+            except Crash:
+                stops += 1
+        epochs = sum(made(name, more).phases().values()) * len(stream)
+        assert stops == epochs
+        assert found.digest == whole.digest
+        np.testing.assert_array_equal(found.matrix, whole.matrix)
+        np.testing.assert_array_equal(found.untrained, whole.untrained)
+        assert (found.memory_floats, found.transient_floats) == (whole.memory_floats, whole.transient_floats)
+        assert found.seconds.keys() == whole.seconds.keys()
