@@ -11,7 +11,8 @@ from prer.version import __version__
 
 if TYPE_CHECKING:
     from prer.learners import PRER, Joint, Learner, Naive
-    from prer.run import Result, learn
+    from prer.result import Result
+    from prer.run import learn
     from prer.stream import Stream, arriving
     from prer.task import Task
 

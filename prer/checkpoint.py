@@ -18,6 +18,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import torch
 from safetensors import SafetensorError
 from safetensors.torch import load, save
@@ -139,7 +140,7 @@ class Checkpoint:
         plain = {"version": VERSION, "bytes": len(tensors), "sha256": hashlib.sha256(tensors).hexdigest()}
         plain |= {"phases": phases, "about": saved.about}
         durable(new / "state.safetensors", tensors)
-        durable(new / "checkpoint.json", json.dumps({"sha256": _sum(plain), "content": plain}).encode())
+        durable(new / "checkpoint.json", _json({"sha256": _sum(plain), "content": plain}))
         settle(new)
         try:
             _read(new)
@@ -240,4 +241,9 @@ def _bytes(file: Path, most: int) -> bytes:
 
 
 def _sum(plain: dict[str, Any]) -> str:
-    return hashlib.sha256(json.dumps(plain, sort_keys=True).encode()).hexdigest()
+    return hashlib.sha256(_json(plain)).hexdigest()
+
+
+def _json(values: dict[str, Any]) -> bytes:
+    """Plain values and arrays as JSON, always in the same way."""
+    return json.dumps(values, sort_keys=True, default=np.ndarray.tolist).encode()

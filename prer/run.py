@@ -5,13 +5,12 @@
 from __future__ import annotations
 
 import contextlib
-import copy
 import hashlib
 import json
 import os
 import time
 from collections.abc import Iterable, Sequence
-from dataclasses import asdict, dataclass, field, fields, replace
+from dataclasses import fields, replace
 from pathlib import Path
 from typing import Any
 
@@ -20,7 +19,6 @@ import torch
 from rich.console import Console
 from safetensors.torch import save_file
 
-from prer import evaluation
 from prer.address import as_device, as_seeds
 from prer.checkpoint import Checkpoint
 from prer.console import Display, Downloads, describe, say
@@ -30,101 +28,10 @@ from prer.experiment import Experiment
 from prer.keeper import Keeper, differences, platform_of
 from prer.learners.base import Learner, Observer
 from prer.record import Record
+from prer.result import KEPT, Ledger, Result, tested
 from prer.stream import Stream
 from prer.task import Task
 from prer.version import __version__
-
-
-@dataclass(frozen=True)
-class Result:
-    """What a run found out; `to_json` is the contract of `result.json`.
-
-    Attributes:
-        seeds: of the run.
-        matrix: accuracies [S, M, M] in per cent; NaN where not evaluated.
-        untrained: accuracy on each task before anything is learned [S, M]; NaN where its head was not there.
-        memory_floats: scalars kept of the past after each task, for one seed.
-        memory_samples: raw samples kept after each task.
-        transient_floats: scalars in copies that lived only while each task was learned.
-        seconds: by phase.
-        digest: sha256 over the final state and the matrix.
-        learner: its name.
-        stream: its name.
-        device: where it ran.
-    """
-
-    seeds: tuple[int, ...]
-    matrix: np.ndarray
-    untrained: np.ndarray
-    memory_floats: list[int]
-    memory_samples: list[int]
-    transient_floats: list[int]
-    seconds: dict[str, float]
-    digest: str
-    learner: str
-    stream: str
-    device: str
-
-    @property
-    def metrics(self) -> dict[str, dict | None]:
-        """Accuracy, BWT and the others by name, each with mean, std and values."""
-        return evaluation.summary(self.matrix, self.untrained)
-
-    def to_json(self) -> dict[str, Any]:
-        """The result as plain values, with every metric."""
-        arrays = {"matrix": _plain(self.matrix.tolist()), "untrained": _plain(self.untrained.tolist())}
-        plain = {name: value for name, value in vars(self).items() if name not in ("seeds", *arrays)}
-        return {"seeds": list(self.seeds)} | arrays | self.metrics | plain | {"version": __version__}
-
-
-def _plain(values: list | float) -> list | float | None:
-    """Nested numbers with None for NaN, which JSON does not have."""
-    if isinstance(values, list):
-        return [_plain(v) for v in values]
-    return None if np.isnan(values) else values
-
-
-@dataclass
-class Ledger:
-    """What is known of a run so far, as plain values."""
-
-    rows: list[list[list[float]]] = field(default_factory=list)  # of the matrix: accuracies [S] on each task tested
-    untrained: list[list[float]] = field(default_factory=list)
-    memory_floats: list[int] = field(default_factory=list)
-    memory_samples: list[int] = field(default_factory=list)
-    transient_floats: list[int] = field(default_factory=list)
-
-    @classmethod
-    def of(cls, values: dict[str, Any], tasks: int, seeds: int) -> Ledger:
-        """As it was written down after so many tasks."""
-        try:
-            ledger = cls(**copy.deepcopy(values))
-            lengths = {len(getattr(ledger, f.name)) for f in fields(cls)}
-            numbers = np.array([of_task for row in [*ledger.rows, ledger.untrained] for of_task in row], dtype=float)
-        except (TypeError, ValueError):
-            lengths, numbers, ledger = set(), np.empty(0), cls()
-        if lengths != {tasks} or (tasks and numbers.shape[1:] != (seeds,)):
-            raise InputError("the results so far have no sense; delete the checkpoint to begin anew")
-        return ledger
-
-    def test(self, learner: Learner, tasks: Sequence[Task]) -> None:
-        """A new row: the accuracy on every task seen, and what is kept of the past."""
-        self.rows.append([_test(learner, seen) for seen in tasks])
-        self.memory_floats.append(learner.memory_floats())
-        self.memory_samples.append(learner.memory_samples())
-        self.transient_floats.append(learner.transient_floats_)
-
-    def newest(self) -> dict[str, Any]:
-        """What the newest task brought, as an event says it."""
-        kept = {f.name: getattr(self, f.name)[-1] for f in fields(self)[2:]}
-        return {"accuracy": np.transpose(self.rows[-1]).tolist()} | kept
-
-    def matrix(self, seeds: int) -> np.ndarray:
-        """R [S, M, M], NaN where not evaluated."""
-        R = np.full((seeds, len(self.rows), len(self.rows)), np.nan)
-        for i, row in enumerate(self.rows):
-            R[:, i, : len(row)] = np.transpose(row)
-        return R
 
 
 def learn(
@@ -167,31 +74,22 @@ def learn(
         if keeper and keeper.before:
             ledger = Ledger.of(keeper.restore(learner, met[:-1])["ledger"], done, len(seeds))
         elif keeper:
-            keeper.follow(learner, {"tasks": done, "ledger": asdict(ledger), "notes": learner.notes()})
-        ledger.untrained.append([np.nan] * len(seeds))
+            keeper.follow(learner, {"tasks": done, "ledger": ledger.copied(), "notes": learner.notes()})
+        ledger.untrained.append(np.full(len(seeds), np.nan))
         if task.head < len(learner.heads_):  # an earlier task has made its head: what is it worth already?
-            ledger.rows[-1].append(_test(learner, task))
-            ledger.untrained[-1] = _test(_beginner(learner, met), task)
+            ledger.foresee(tested(learner, task), tested(_beginner(learner, met), task))
         learner.learn(task)
         learner.trained_, done = {}, len(met)
-        ledger.test(learner, met)
-        learner.observe_({"event": "task", "task": task.index} | ledger.newest())
+        learner.observe_({"event": "task", "task": task.index} | ledger.test(learner, met))
     if not met:
         raise InputError("there are no tasks to learn")
     if keeper and keeper.before:
         raise InputError(f"{keeper.checkpoint.path} knows more tasks than there are; delete it to begin anew")
     seconds = {**learner.seconds_, "total": time.perf_counter() - begin}
-    matrix, untrained = ledger.matrix(len(seeds)), np.transpose(ledger.untrained)
+    matrix, untrained = ledger.matrix(), np.stack(ledger.untrained, axis=1)
     about = {"digest": digest_of(learner, matrix), "learner": learner.name, "stream": name, "device": device}
-    kept = {f.name: getattr(ledger, f.name) for f in fields(ledger)[2:]}
+    kept = {key: getattr(ledger, key) for key in KEPT}
     return Result(seeds, matrix, untrained, **kept, seconds=seconds, **about)
-
-
-def _test(learner: Learner, task: Task) -> list[float]:
-    begin = time.perf_counter()
-    accuracy = learner.accuracy(task).tolist()
-    learner.seconds_["evaluation"] += time.perf_counter() - begin
-    return accuracy
 
 
 def _beginner(learner: Learner, met: Sequence[Task]) -> Learner:
