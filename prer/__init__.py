@@ -20,7 +20,8 @@ __all__ = ["PRER", "Joint", "Learner", "Naive", "Result", "Stream", "Task", "__v
 
 _HOMES = {
     "prer.learners": ("PRER", "Joint", "Learner", "Naive"),
-    "prer.run": ("Result", "learn"),
+    "prer.result": ("Result",),
+    "prer.run": ("learn",),
     "prer.stream": ("Stream", "arriving"),
     "prer.task": ("Task",),
 }

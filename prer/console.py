@@ -168,8 +168,9 @@ def show_result(console: Console, record: Record, naive: Record | None = None) -
     beside = None if result["learner"] == "naive" else beside
     whole(console, matrix_table(result))
     whole(console, metrics_table(result, beside))
+    say(console, f"Digest of all that was learned: {str(result.get('digest', 'unknown'))[:64]}")
     say(console, meaning(result, beside))
-    say(console, f"Run folder: {record.path}; digest {str(result.get('digest', 'unknown'))[:16]}")
+    say(console, f"Run folder: {record.path}")
 
 
 def say(console: Console, text: str, style: str | None = None) -> None:

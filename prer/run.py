@@ -4,7 +4,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import hashlib
 import json
 import os
@@ -137,14 +136,13 @@ def _execute(
     device, finished = as_device(experiment.device), record.result is not None
     if finished and not experiment.stream.is_there():
         return record
-    with contextlib.nullcontext() if finished else record.writing():
-        if not finished:
-            record.begin(experiment.to_toml())
-        with Downloads(console) as downloads:
-            stream = experiment.stream.build(silent if quiet else downloads)
-        if finished:
-            record.check_data(stream.sha256)
-            return record
+    with Downloads(console) as downloads:
+        stream = experiment.stream.build(silent if quiet else downloads)
+    if finished:
+        record.check_data(stream.sha256)
+        return record
+    with record.writing():
+        record.begin(experiment.to_toml())
         if record.threads is not None:
             torch.set_num_threads(record.threads)
         elif "OMP_NUM_THREADS" not in os.environ:

@@ -155,7 +155,7 @@ def test_a_run_ends_well_with_one_line_for_each_epoch(first):
 def test_a_run_folder_holds_what_the_design_promises(first):
     folder = first[1]
     assert set(map(str, contents(folder))) == {
-        *("experiment.toml", "environment.json", "events.jsonl", "result.json"),
+        *("experiment.toml", "environment.json", "events.jsonl", "result.json", "run.lock"),
         *("model/model.safetensors", "model/model.json"),
     }
     result = strict((folder / "result.json").read_text("utf-8"))
@@ -537,7 +537,7 @@ def test_a_run_that_diverges_ends_with_1_and_says_where(arrays):
     assert not (folder / "model").exists()
 
 
-def test_an_interrupted_run_ends_with_130_and_can_be_begun_anew(capsys, arrays):
+def test_an_interrupted_run_ends_with_130_and_says_how_to_go_on(capsys, arrays):
     # A shell that started the tests in the background has made all its children deaf to the signal.
     listen = "import signal; signal.signal(signal.SIGINT, signal.default_int_handler); "
     command = [*COMMAND[:2], listen + COMMAND[2], "run", arrays, *NAIVE, "--seeds", "1", "learner.epochs=100000"]
@@ -550,8 +550,9 @@ def test_an_interrupted_run_ends_with_130_and_can_be_begun_anew(capsys, arrays):
         finally:
             running.kill()
     assert running.returncode == 130
-    assert err.strip() == "interrupted"
     (folder,) = Path("runs").iterdir()
+    assert err.strip() == f"interrupted and saved; go on with: prer resume {folder}"
+    assert (folder / "checkpoint" / "checkpoint.json").exists()
     assert not (folder / "result.json").exists()
     assert events(folder)
     assert "not" in said(capsys, "show", folder)
