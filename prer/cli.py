@@ -117,6 +117,20 @@ def show(runs: tuple[Path, ...]) -> None:
         show_runs(console, records)
 
 
+@commands.command()
+@click.argument("folder", type=click.Path(path_type=Path), metavar="RUN")
+@click.option("-n", "count", default=1000, show_default=True, type=click.IntRange(1), help="Samples of each seed.")
+def privacy(folder: Path, count: int) -> None:
+    """Compare what a run's memory generates with the nearest training samples."""
+    from rich.console import Console
+
+    from prer.console import show_distances
+    from prer.privacy import check
+    from prer.run import load_model
+
+    show_distances(Console(emoji=False, highlight=False), check(*load_model(folder), count))
+
+
 class DefaultGroup(click.Group):
     """A group in which `run` may be left out: a first word that is no command is given to it."""
 

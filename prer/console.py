@@ -173,6 +173,22 @@ def show_result(console: Console, record: Record, naive: Record | None = None) -
     say(console, f"Run folder: {record.path}")
 
 
+def show_distances(console: Console, found: dict[str, list]) -> None:
+    """How near generated samples come to training samples, with test samples beside them."""
+    table = Table(title=Text("Distance to the nearest training sample"), title_justify="left")
+    for name in ("", "smallest", "median"):
+        table.add_column(name, justify="right" if name else "left")
+    for name, kind in (("generated samples", "generated"), ("test samples, never seen", "test")):
+        table.add_row(name, *(f"{value:.3f}" for value in np.mean(found[kind], axis=0)))
+    whole(console, table)
+    say(
+        console,
+        f"It means: for {np.mean(found['nearest']):.1f} % of the generated samples (for {max(found['nearest']):.1f} % of "
+        "the worst seed's) the nearest real sample is a training sample; for new samples of the same kind it would be "
+        f"{np.mean(found['expected']):.1f} %, for copies 100 %. A small difference is no proof that none can be recovered.",
+    )
+
+
 def say(console: Console, text: str, style: str | None = None) -> None:
     """Print text as it is, however wide."""
     console.print(text, style=style, soft_wrap=True, highlight=False, markup=False, emoji=False)

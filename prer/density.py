@@ -52,6 +52,10 @@ class Density(nn.Module, ABC):
         mean, std = self._centre()
         return (z - mean) / std
 
+    def outside(self, z: Tensor, limit: float = 8.0) -> Tensor:
+        """Which embeddings [S, n] lie on the border of what `sample` gives or beyond, or are not finite."""
+        return ~(self._standardised(z).abs() < 0.999 * limit).all(-1)
+
     def add(self, counts: Tensor, address: Address) -> None:
         """Make room for new classes, seen so many times each [new classes]; nothing that is learned is touched."""
         new = counts.to(self.counts).expand(len(address.seeds), -1)

@@ -16,17 +16,19 @@ from typing import Any
 import numpy as np
 import torch
 from rich.console import Console
-from safetensors.torch import save_file
+from safetensors import SafetensorError
+from safetensors.torch import load, save_file
 
 from prer.address import as_device, as_seeds
 from prer.checkpoint import Checkpoint
 from prer.console import Display, Downloads, describe, say
 from prer.data.entry import silent
+from prer.disk import content
 from prer.errors import InputError, Interrupted, RunError
 from prer.experiment import Experiment
 from prer.keeper import Keeper, differences, platform_of
 from prer.learners.base import Learner, Observer
-from prer.record import Record
+from prer.record import MOST_BYTES, Record
 from prer.result import KEPT, Ledger, Result, tested
 from prer.stream import Stream
 from prer.task import Task
@@ -200,4 +202,28 @@ def save_model(path: Path, learner: Learner, stream: Stream) -> None:
     settings = {f.name: getattr(learner, f.name) for f in fields(learner)}
     tasks = [{"labels": task.labels, "head": task.head, "outputs": task.outputs} for task in stream]
     card = {"learner": learner.name, "settings": settings, "seeds": learner.address_.seeds, "shape": stream.shape}
+    card["notes"] = learner.notes()
     (path / "model.json").write_text(json.dumps(card | {"tasks": tasks, "version": __version__}, indent=1) + "\n")
+
+
+def load_model(folder: Path, device: str = "cpu") -> tuple[Learner, Stream]:
+    """The learner of a finished run as it was at its end, and its stream."""
+    record = Record(folder.resolve())
+    record.check_names()
+    experiment = Experiment.parse(record.experiment)
+    with record.as_it_began():
+        stream = experiment.stream.build(silent)
+    record.check_data(stream.sha256)
+    learner, path = experiment.learner, record.path / "model"
+    learner.start(stream.shape, experiment.seeds, device)
+    try:
+        tensors = load(content(path / "model.safetensors", MOST_BYTES))
+        notes = json.loads(content(path / "model.json", MOST_BYTES)).get("notes", {})
+        if not all(tensor.isfinite().all() for tensor in tensors.values() if tensor.is_floating_point()):
+            raise ValueError("it holds numbers that are not finite")
+        learner.restore(list(stream), tensors, notes)
+    except FileNotFoundError:
+        raise InputError(f"{folder} has no model; let the run end first: prer resume {folder}") from None
+    except (OSError, SafetensorError, ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
+        raise InputError(f"the model of {folder} cannot be read: {error}; run it again") from None
+    return learner, stream

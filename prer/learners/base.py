@@ -152,6 +152,10 @@ class Learner(ABC):
             right.append((self.predict(x, task.head) == outputs[y]).float())
         return 100 * torch.cat(right, dim=1).mean(1)
 
+    def generate(self, ids: Tensor, address: Address) -> Tensor:
+        """Inputs of the asked class ids [S, n], as the networks see them [S, n, ...], from memory alone."""
+        raise InputError(f"{self.name} generates nothing; PRER and DGR do")
+
     def state(self) -> dict[str, Tensor]:
         """Every tensor the learner would need to go on, by name."""
         return {

@@ -102,6 +102,10 @@ class DGR(Learner):
         if self.weight:
             self._train_generator(task)
 
+    def generate(self, ids: Tensor, address: Address) -> Tensor:
+        """Samples of the generator."""
+        return self.generator_.sample(ids, address.normal(ids.shape[1], self.latent))
+
     def old_heads(self) -> bool:
         """From the second task on."""
         return self.past_ is not None

@@ -9,13 +9,14 @@ encoder is pulled back to where they came from while it learns the new task.
 from __future__ import annotations
 
 import copy
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal, NamedTuple
 
 import torch
 from torch import Tensor, nn
 
+from prer import health
 from prer.address import Address
 from prer.density import Density, Gaussian
 from prer.flow import Condition, Flow, Norm
@@ -96,7 +97,8 @@ class PRER(Learner):
         self.train_autoencoder(task, past)
         self.train_density(task, past)
         self.train_head(task)
-        self.check_health()
+        for figures in health.of_classes(self):
+            self.observe_(figures)
 
     def freeze(self) -> Past | None:
         """Copies of what generates the past, or None on the first task."""
@@ -136,7 +138,7 @@ class PRER(Learner):
                     x = torch.cat([x, past.decoder(z_hat)], dim=1)
             total, z = self._reconstruction(x)
             if z_hat is not None and self.weight:
-                total = total + self.weight * self._distance(z_hat, z[:, real:]).mean(1)  # Eq. 3
+                total = total + self.weight * self.distance_between(z_hat, z[:, real:]).mean(1)  # Eq. 3
             if self.labels == "head":
                 total = total + self.label_weight * self.cross_entropy(z[:, :real], outputs[y], noise)
             if self.labels == "auxiliary":
@@ -161,7 +163,8 @@ class PRER(Learner):
             loss = loss + self.sparsity * sum(h.abs().flatten(1).mean(1) for h in (*encoded, *decoded[:-1]))
         return loss, z
 
-    def _distance(self, z_hat: Tensor, z: Tensor) -> Tensor:
+    def distance_between(self, z_hat: Tensor, z: Tensor) -> Tensor:
+        """The distance d of Eq. 3 [S, n]."""
         if self.distance == "l2":
             return (z_hat - z).square().sum(-1)
         return 1 - torch.cosine_similarity(z_hat, z, dim=-1)
@@ -172,6 +175,7 @@ class PRER(Learner):
         """Maximum likelihood on the new embeddings and on pseudo-embeddings of all old classes."""
         rows, old = task.train(self.address_.seeds), range(self.tasks_[-1].start)
         z, y = self.embed(task, rows), task.y[rows] + old.stop
+        health.check_embeddings(self, z, y, task, rows)
         address = self.address_ / (len(self.tasks_) - 1) / "flow"
         if self.restart and self.density == "flow" and past is not None:
             self.density_ = self._new_density()
@@ -267,6 +271,11 @@ class PRER(Learner):
         parameters = list(self.head_.parameters())
         self.train("head", parameters, loss, feed, epochs=self.epochs, lr=self.lr, optimiser=self.optimiser)
 
+    @torch.no_grad()
+    def generate(self, ids: Tensor, address: Address) -> Tensor:
+        """Samples of the density, decoded."""
+        return self.decoder_(self.density_.sample(ids, address, self.temperature))
+
     # -- pseudo-samples ------------------------------------------------------------------------------------------
 
     def _mixed(
@@ -284,6 +293,7 @@ class PRER(Learner):
             return batches, ()
         y_hat = density.labels(steps * count, address / "labels", old)
         z_hat = density.sample(y_hat, address / "replay", self.temperature)
+        health.check_samples(self, density.outside(z_hat), y_hat)
         return batches[..., count:], (y_hat.unflatten(1, (steps, count)), z_hat.unflatten(1, (steps, count)))
 
     @torch.no_grad()
@@ -291,34 +301,6 @@ class PRER(Learner):
         """E(D_old(z_hat)): where the encoder, which has moved a little, now puts the old classes."""
         parts = [self.encoder_(past.decoder(part)) for part in z_hat.split(EVALUATION_ROWS, 1)]
         return torch.cat(parts, dim=1)
-
-    # -- health --------------------------------------------------------------------------------------------------
-
-    def check_health(self, samples: int = 200) -> None:
-        """Report for every class how good its samples are; this is what the future of its task hangs on."""
-        for task, classes in enumerate(self.tasks_):
-            for figures in self._health(task, classes, samples):
-                self.observe_(figures)
-
-    @torch.no_grad()
-    def _health(self, task: int, classes: range, samples: int) -> Iterator[dict]:
-        for c in classes:
-            address = self.address_ / (len(self.tasks_) - 1) / "health" / c
-            y = torch.full((len(self.address_.seeds), samples), c, device=self.address_.device)
-            z = self.density_.sample(y, address, self.temperature)
-            x = self.decoder_(z)
-            again = self.encoder_(x)
-            head, output = self.heads_[self.head_of_[task]], self.outputs_[task][c - classes.start]
-            yield {
-                "event": "health",
-                "task": len(self.tasks_) - 1,
-                "class": self.labels_[c],
-                "agreement": (head(z).argmax(-1) == output).float().mean(1).tolist(),
-                "agreement_decoded": (head(again).argmax(-1) == output).float().mean(1).tolist(),
-                "reconstruction": (x - self.decoder_(again)).square().flatten(2).sum(-1).mean(1).tolist(),
-                "distance": self._distance(z, again).mean(1).tolist(),
-                "nll": (-self.density_.log_prob(again, y)).mean(1).tolist(),
-            }
 
 
 def _clamp(parameters: Sequence[nn.Parameter], bound: float) -> None:

@@ -1,0 +1,84 @@
+"""Does anything grow that should not? A thousand tasks of two classes, one after another, with a tiny PRER.
+
+python benchmarks/thousand_tasks.py [--tasks 1000] [--learner prer] [--json FILE]
+
+After every hundredth task: resident memory, open files, seconds of a task's training, floats kept, and the accuracy on
+the newest tasks. What may grow are heads, one vector for each class, and the matrix.
+"""
+
+import argparse
+import gc
+import json
+import os
+import resource
+import tempfile
+import time
+from pathlib import Path
+
+import numpy as np
+import torch
+
+from prer.checkpoint import Checkpoint
+from prer.keeper import Keeper
+from prer.learners import LEARNERS
+from prer.record import environment
+from prer.run import learn
+from prer.stream import arriving
+
+TINY = {"batch": 20, "epochs": 8, "hidden": (16,), "embedding": 8, "lr": 0.02, "dropout": 0.0}
+OF_PRER = {"epochs_autoencoder": 4, "epochs_flow": 4, "blocks": 2, "levels": 1, "condition_size": 4, "lr_flow": 0.01}
+
+
+def tasks(count):
+    """Two Gaussian blobs at places of their own for each task, 50 samples to learn from each."""
+    rng = np.random.default_rng(0)
+    for t in range(count):
+        y = np.arange(120) % 2
+        centre = rng.normal(size=(2, 6))
+        yield centre[y] + 0.3 * rng.normal(size=(120, 6)), 2 * t + y
+
+
+def resident():
+    """Bytes of memory in use now."""
+    pages = Path("/proc/self/statm").read_text().split()[1]
+    return int(pages) * resource.getpagesize()
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--tasks", type=int, default=1000)
+    parser.add_argument("--learner", default="prer", choices=LEARNERS)
+    parser.add_argument("--json", type=Path)
+    options = parser.parse_args()
+    torch.set_num_threads(1)
+    lines, begin = [], time.perf_counter()
+    spent = {"training": 0.0}
+
+    def observe(event):
+        if event["event"] == "epoch":
+            spent["training"] += event["seconds"]
+        if event["event"] != "task":
+            return
+        done = event["task"] + 1
+        if done % max(1, options.tasks // 10) == 0 or done == 1:
+            gc.collect()
+            line = {"task": done, "megabytes": round(resident() / 2**20, 1), "files": len(os.listdir("/proc/self/fd"))}
+            line |= {"floats": event["memory_floats"], "training_seconds": round(spent["training"], 3)}
+            newest = np.array(event["accuracy"])[0][-10:].mean()
+            lines.append(line | {"newest": round(float(newest), 1), "seconds": round(time.perf_counter() - begin)})
+            print(lines[-1], flush=True)
+        spent["training"] = 0.0
+
+    learner = LEARNERS[options.learner](**TINY | (OF_PRER if options.learner == "prer" else {}))
+    with tempfile.TemporaryDirectory() as folder:
+        keeper = Keeper(Checkpoint(Path(folder) / "checkpoint"), {})
+        result = learn(arriving(tasks(options.tasks)), learner, seeds=1, device="cpu", observe=observe, keeper=keeper)
+    final = {name: result.metrics[name]["mean"] for name in ("accuracy", "bwt", "final_accuracy")}
+    print(final)
+    if options.json:
+        record = {"command": "python benchmarks/thousand_tasks.py", "environment": environment()}
+        options.json.write_text(json.dumps(record | {"lines": lines, "result": final}, indent=1) + "\n")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,77 @@
+"""The health of PRER's memory: how good the samples of each class are, and when a run had better stop."""
+
+# S seeds, n samples, D embedding
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any
+
+import torch
+from torch import Tensor
+
+from prer.errors import RunError
+from prer.task import Task
+
+if TYPE_CHECKING:
+    from prer.learners.prer import PRER
+
+MOST_OUTSIDE = 0.95  # share of a seed's samples of the past; a flow that has hardly learned may have half of them there
+MOST_OLD = 100  # old classes that are looked at after a task
+SAMPLES = 200  # of each class
+
+
+@torch.no_grad()
+def of_classes(learner: PRER) -> Iterator[dict[str, Any]]:
+    """How good the samples of every class are after a task; this is what the future of its task hangs on.
+
+    Of very many classes the newest are looked at and, in turn, some of the others: a long stream must not slow down.
+    """
+    now, old = len(learner.tasks_) - 1, learner.tasks_[-1].start
+    turn = {(now * MOST_OLD + i) % old for i in range(min(old, MOST_OLD))} | set(learner.tasks_[-1])
+    for task, classes in enumerate(learner.tasks_):
+        for c in turn.intersection(classes):
+            place = learner.address_ / now / "health" / c
+            y = torch.full((len(place.seeds), SAMPLES), c, device=place.device)
+            z = learner.density_.sample(y, place, learner.temperature)
+            x = learner.decoder_(z)
+            again = learner.encoder_(x)
+            head, output = learner.heads_[learner.head_of_[task]], learner.outputs_[task][c - classes.start]
+            yield {
+                "event": "health",
+                "task": now,
+                "class": learner.labels_[c],
+                "agreement": (head(z).argmax(-1) == output).float().mean(1).tolist(),
+                "agreement_decoded": (head(again).argmax(-1) == output).float().mean(1).tolist(),
+                "reconstruction": (x - learner.decoder_(again)).square().flatten(2).sum(-1).mean(1).tolist(),
+                "distance": learner.distance_between(z, again).mean(1).tolist(),
+                "nll": (-learner.density_.log_prob(again, y)).mean(1).tolist(),
+            }
+
+
+def check_samples(learner: PRER, outside: Tensor, y_hat: Tensor) -> None:
+    """Stop where most samples of the past [S, n], drawn again and again, are still not those of any class."""
+    share, seed = outside.float().mean(1).max(0)
+    if share > MOST_OUTSIDE:
+        worst = learner.labels_[int(y_hat[seed][outside[seed]].mode().values)]
+        raise RunError(
+            f"the samples of the past have exploded in task {len(learner.tasks_)}: {float(share):.0%} of those of seed "
+            f"{learner.address_.seeds[seed]} are far off the data or not finite, most of all of class {worst!r}; "
+            "try a lower learner.lr_flow, or more of learner.epochs_flow"
+        )
+
+
+def check_embeddings(learner: PRER, z: Tensor, y: Tensor, task: Task, rows: Tensor) -> None:
+    """Stop where different samples of a class have one embedding [S, n, D]: no density could learn anything of it."""
+    for c in learner.tasks_[-1]:
+        for seed, (of_seed, at) in enumerate(zip(z, y == c, strict=True)):
+            of_class = of_seed[at]
+            if len(of_class) > 1 and of_class.std(0).max() <= 1e-7 * (1 + of_class.abs().max()):
+                x = task.samples(rows[seed : seed + 1, at])[0][0]
+                if (x != x[0]).any():
+                    raise RunError(
+                        f"class {learner.labels_[c]!r} has collapsed: after phase 'autoencoder' of task "
+                        f"{len(learner.tasks_)} all its samples have the same embedding (seed "
+                        f"{learner.address_.seeds[seed]}); try a lower learner.lr_autoencoder or learner.sparsity, or "
+                        "wider networks"
+                    )
