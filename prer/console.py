@@ -181,11 +181,12 @@ def show_distances(console: Console, found: dict[str, list]) -> None:
     for name, kind in (("generated samples", "generated"), ("test samples, never seen", "test")):
         table.add_row(name, *(f"{value:.3f}" for value in np.mean(found[kind], axis=0)))
     whole(console, table)
+    share, worst, expected = np.mean(found["nearest"]), max(found["nearest"]), np.mean(found["expected"])
     say(
         console,
-        f"It means: for {np.mean(found['nearest']):.1f} % of the generated samples (for {max(found['nearest']):.1f} % of "
-        "the worst seed's) the nearest real sample is a training sample; for new samples of the same kind it would be "
-        f"{np.mean(found['expected']):.1f} %, for copies 100 %. A small difference is no proof that none can be recovered.",
+        f"It means: for {share:.1f} % of the generated samples (for {worst:.1f} % of the worst seed's) the nearest real "
+        f"sample is a training sample; for new samples of the same kind it would be {expected:.1f} %, for copies 100 %. "
+        "A small difference is no proof that none can be recovered.",
     )
 
 

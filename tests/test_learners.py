@@ -10,9 +10,10 @@ import pytest
 import torch
 import torch.nn.functional as F
 
-from prer import Stream, arriving, learn
+from prer import Stream, arriving, health, learn
 from prer.density import Gaussian
 from prer.errors import InputError, RunError
+from prer.flow import Flow
 from prer.learners import LEARNERS, PRER, Joint, Naive
 from prer.networks import Reshape, floats
 
@@ -599,3 +600,40 @@ def test_a_captured_step_gives_the_results_of_a_plain_one(name, monkeypatch):
     monkeypatch.setattr(Step, "__call__", Step._plain)
     plain = learn(blobs(), make(name), seeds=2, device="cuda")
     np.testing.assert_allclose(captured_run.matrix, plain.matrix, atol=100 / 8)
+
+
+def test_a_run_stops_where_different_samples_have_one_embedding():
+    stream = blobs()
+    learner = PRER(**TINY_PRER)
+    learner.start(stream.shape, (4, 7))
+    learner.meet(stream[0])
+    rows = stream[0].train((4, 7))
+    z, y = learner.embed(stream[0], rows), stream[0].y[rows]
+    health.check_embeddings(learner, z, y, stream[0], rows)
+    z[1, y[1] == 1] = 0.25
+    with pytest.raises(RunError, match=r"class .* has collapsed: after phase 'autoencoder' of task 1 .*seed 7"):
+        health.check_embeddings(learner, z, y, stream[0], rows)
+
+
+def test_the_same_sample_many_times_is_no_collapse():
+    x = np.repeat(np.random.default_rng(0).normal(size=(4, 5)), 20, axis=0)
+    learn(Stream.split(x, np.repeat(np.arange(4), 20)), PRER(**TINY_PRER), seeds=2, device="cpu")
+
+
+def test_a_run_stops_where_the_samples_of_the_past_explode(monkeypatch):
+    stream, draw = blobs(), Flow._draw
+    monkeypatch.setattr(Flow, "_draw", lambda *about: 1e6 * draw(*about))
+    with pytest.raises(RunError, match=r"samples of the past have exploded in task 2: 100% .*lower learner.lr_flow"):
+        learn(stream, PRER(**TINY_PRER), seeds=2, device="cpu")
+
+
+def test_of_very_many_classes_the_newest_and_a_turn_of_the_others_are_looked_at(monkeypatch):
+    monkeypatch.setattr(health, "MOST_OLD", 3)
+    x, y = np.random.default_rng(0).normal(size=(160, 4)), np.repeat(np.arange(16), 10)
+    seen = []
+    settings = TINY_PRER | {"epochs": 0, "epochs_autoencoder": 0, "epochs_flow": 0}
+    learn(Stream.split(x, y), PRER(**settings), seeds=1, device="cpu", observe=seen.append)
+    looked_at = [[e["class"] for e in seen if e["event"] == "health" and e["task"] == t] for t in range(8)]
+    assert [len(classes) for classes in looked_at] == [2, 4, 5, 5, 5, 5, 5, 5]
+    assert all({2 * t, 2 * t + 1} <= set(classes) for t, classes in enumerate(looked_at))
+    assert {c for classes in looked_at[4:] for c in classes} >= set(range(8))  # in turn, everyone is
