@@ -184,9 +184,9 @@ def show_distances(console: Console, found: dict[str, list]) -> None:
     share, worst, expected = np.mean(found["nearest"]), max(found["nearest"]), np.mean(found["expected"])
     say(
         console,
-        f"It means: for {share:.1f} % of the generated samples (for {worst:.1f} % of the worst seed's) the nearest real "
-        f"sample is a training sample; for new samples of the same kind it would be {expected:.1f} %, for copies 100 %. "
-        "A small difference is no proof that none can be recovered.",
+        f"It means: for {share:.1f} % of the generated samples (for {worst:.1f} % of the worst seed's) the nearest "
+        f"real sample is a training sample; for new samples of the same kind it would be {expected:.1f} %, for copies "
+        "100 %. A small difference is no proof that none can be recovered.",
     )
 
 

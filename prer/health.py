@@ -25,12 +25,13 @@ SAMPLES = 200  # of each class
 def of_classes(learner: PRER) -> Iterator[dict[str, Any]]:
     """How good the samples of every class are after a task; this is what the future of its task hangs on.
 
-    Of very many classes the newest are looked at and, in turn, some of the others: a long stream must not slow down.
+    Of very many classes the newest are looked at, and some of the others by lot: a long stream must not slow down.
     """
     now, old = len(learner.tasks_) - 1, learner.tasks_[-1].start
-    turn = {(now * MOST_OLD + i) % old for i in range(min(old, MOST_OLD))} | set(learner.tasks_[-1])
+    drawn = (learner.address_ / now / "health").permutation(old)[0, :MOST_OLD].tolist()
+    looked_at = {*drawn, *learner.tasks_[-1]}
     for task, classes in enumerate(learner.tasks_):
-        for c in turn.intersection(classes):
+        for c in sorted(looked_at.intersection(classes)):
             place = learner.address_ / now / "health" / c
             y = torch.full((len(place.seeds), SAMPLES), c, device=place.device)
             z = learner.density_.sample(y, place, learner.temperature)

@@ -627,7 +627,7 @@ def test_a_run_stops_where_the_samples_of_the_past_explode(monkeypatch):
         learn(stream, PRER(**TINY_PRER), seeds=2, device="cpu")
 
 
-def test_of_very_many_classes_the_newest_and_a_turn_of_the_others_are_looked_at(monkeypatch):
+def test_of_very_many_classes_the_newest_and_some_of_the_others_are_looked_at(monkeypatch):
     monkeypatch.setattr(health, "MOST_OLD", 3)
     x, y = np.random.default_rng(0).normal(size=(160, 4)), np.repeat(np.arange(16), 10)
     seen = []
@@ -636,4 +636,4 @@ def test_of_very_many_classes_the_newest_and_a_turn_of_the_others_are_looked_at(
     looked_at = [[e["class"] for e in seen if e["event"] == "health" and e["task"] == t] for t in range(8)]
     assert [len(classes) for classes in looked_at] == [2, 4, 5, 5, 5, 5, 5, 5]
     assert all({2 * t, 2 * t + 1} <= set(classes) for t, classes in enumerate(looked_at))
-    assert {c for classes in looked_at[4:] for c in classes} >= set(range(8))  # in turn, everyone is
+    assert len({c for t, classes in enumerate(looked_at) for c in classes if c < 2 * t}) > 8  # not always the same
