@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+import torch
 
 from prer.checkpoint import Checkpoint
 from prer.keeper import Keeper
@@ -58,7 +59,7 @@ def every_epoch(monkeypatch):
     monkeypatch.setattr("prer.checkpoint.Pace.due", lambda pace: True)
 
 
-def run(path, learner, stream, seeds, crash_after=None):
+def run(path, learner, stream, seeds, crash_after=None, device="cpu"):
     """Learn until so many epochs are saved, if that many come."""
     keeper = Keeper(Checkpoint(path), {"learner": learner.name})
     write, count = keeper.checkpoint.write, 0
@@ -71,7 +72,7 @@ def run(path, learner, stream, seeds, crash_after=None):
             raise Crash
 
     object.__setattr__(keeper.checkpoint, "write", writing)
-    return learn(stream, learner, seeds=seeds, device="cpu", keeper=keeper)
+    return learn(stream, learner, seeds=seeds, device=device, keeper=keeper)
 
 
 @pytest.mark.parametrize("stream", [blobs(), domains()], ids=["heads", "one head"])
@@ -93,3 +94,24 @@ def test_a_run_stopped_after_any_epoch_ends_as_if_never_stopped(tmp_path, name, 
         np.testing.assert_array_equal(found.untrained, whole.untrained)
         assert (found.memory_floats, found.transient_floats) == (whole.memory_floats, whole.transient_floats)
         assert found.seconds.keys() == whole.seconds.keys()
+
+
+def pictures():
+    rng = np.random.default_rng(2)
+    return Stream.split(rng.integers(0, 256, size=(240, 12, 12), dtype=np.uint8), np.arange(240) % 6)
+
+
+@pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a CUDA device")
+@pytest.mark.parametrize("seeds", [[0], [0, 1, 2, 3, 4]], ids=["one seed", "five seeds"])
+@pytest.mark.parametrize("name", LEARNERS)
+def test_so_it_is_on_a_gpu(tmp_path, name, seeds):
+    stream, more = pictures(), {"epochs": 3}
+    whole = [learn(stream, made(name, more), seeds=seeds, device="cuda").digest for _ in range(2)]
+    assert whole[0] == whole[1]
+    while True:
+        try:
+            found = run(tmp_path / "checkpoint", made(name, more), stream, seeds, crash_after=1, device="cuda")
+            break
+        except Crash:
+            pass
+    assert found.digest == whole[0]
