@@ -13,24 +13,24 @@ import json
 import os
 import shutil
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import torch
 from safetensors import SafetensorError
 from safetensors.torch import load, save
 from torch import Tensor, nn
 
-from prer.disk import content, durable, settle
+from prer.disk import as_json, checksum, content, durable, room, settle
 from prer.errors import InputError, RunError
 
 VERSION = 1
 FLOOR = 5.0  # seconds between two checkpoints, at least
 SHARE = 0.02  # of a run's time may go into checkpoints
 MOST_JSON = 2**26  # bytes
+ADAM = ("step", "exp_avg", "exp_avg_sq")  # what it keeps of a parameter
 
 
 @dataclass(frozen=True)
@@ -70,17 +70,28 @@ class Phase:
     @torch.no_grad()
     def take(self, before: Trained) -> int:
         """Go on with what was trained before; returns the epochs that are done."""
-        device = self.parameters[0].device
+        mine, device = self._like(before.tensors), self.parameters[0].device
+        for name in dict.fromkeys([*mine, *before.tensors]):
+            here, there = (_kind(tensors.get(name)) for tensors in (mine, before.tensors))
+            if here != there:  # a fused optimiser does not look: it would read and write beyond the tensor's end
+                raise InputError(f"the checkpoint has {name!r} as {there}, not {here}; delete it to begin anew")
         for name, tensor in before.tensors.items():
             kind, i, *key = name.split(".")
             if kind == "optimiser":
                 self.optimiser.state[self.parameters[int(i)]][key[0]] = tensor.to(device, copy=True)
             else:
-                mine = (self.parameters if kind == "parameter" else self.also)[int(i)]
-                if mine.shape != tensor.shape or mine.dtype != tensor.dtype:
-                    raise InputError(f"the checkpoint has {name} as {tuple(tensor.shape)}, not {tuple(mine.shape)}")
-                mine.copy_(tensor)
+                mine[name].copy_(tensor)
         return before.epochs
+
+    def _like(self, names: Collection[str]) -> dict[str, Tensor]:
+        """By name a tensor of the type and shape that each must have; what got no gradient has no optimiser's state."""
+        found: dict[str, Tensor] = {f"parameter.{i}": parameter for i, parameter in enumerate(self.parameters)}
+        found |= {f"also.{i}": tensor for i, tensor in enumerate(self.also)}
+        for i, parameter in enumerate(self.parameters):
+            of_adam = dict(zip(ADAM, (torch.zeros(()), parameter, parameter), strict=True))
+            if any(f"optimiser.{i}.{key}" in names for key in of_adam):
+                found |= {f"optimiser.{i}.{key}": tensor for key, tensor in of_adam.items()}
+        return found
 
 
 @dataclass
@@ -140,7 +151,7 @@ class Checkpoint:
         plain = {"version": VERSION, "bytes": len(tensors), "sha256": hashlib.sha256(tensors).hexdigest()}
         plain |= {"phases": phases, "about": saved.about}
         durable(new / "state.safetensors", tensors)
-        durable(new / "checkpoint.json", _json({"sha256": _sum(plain), "content": plain}))
+        durable(new / "checkpoint.json", as_json({"sha256": checksum(plain), "content": plain}))
         settle(new)
         try:
             _read(new)
@@ -169,6 +180,8 @@ class Pace:
         given = os.environ.get("PRER_CHECKPOINT_SECONDS")
         try:
             self.floor = FLOOR if given is None else float(given)
+            if not self.floor >= 0:  # NaN is no more a number of seconds than a word is
+                raise ValueError
         except ValueError:
             raise InputError(f"PRER_CHECKPOINT_SECONDS is {given!r}; give a number of seconds") from None
         self.share = SHARE if given is None else 1.0  # who asks for more checkpoints gets them
@@ -188,6 +201,10 @@ class _Damaged(Exception):
     """Why a checkpoint cannot be used."""
 
 
+def _kind(tensor: Tensor | None) -> str:
+    return "nothing" if tensor is None else f"{tensor.dtype} {tuple(tensor.shape)}"
+
+
 def _flat(saved: Saved) -> Iterator[tuple[str, Tensor]]:
     yield from ((f"state/{name}", tensor) for name, tensor in saved.state.items())
     for phase, trained in saved.phases.items():
@@ -196,11 +213,11 @@ def _flat(saved: Saved) -> Iterator[tuple[str, Tensor]]:
 
 def _read(place: Path) -> Saved:
     plain = _plain(place)
-    data = _bytes(place / "state.safetensors", plain["bytes"])
+    data = _bytes(place / "state.safetensors", min(plain["bytes"], room()))
     if len(data) != plain["bytes"] or hashlib.sha256(data).hexdigest() != plain["sha256"]:
         raise _Damaged("state.safetensors is not what was written")
     try:
-        saved = Saved(plain["about"], {}, {name: Trained(int(n), {}) for name, n in plain["phases"].items()})
+        saved = Saved(plain["about"], {}, {name: Trained(n, {}) for name, n in plain["phases"].items()})
         for name, tensor in load(data).items():
             if tensor.is_floating_point() and not tensor.isfinite().all():
                 raise _Damaged(f"{name} holds numbers that are not finite")
@@ -210,7 +227,7 @@ def _read(place: Path) -> Saved:
             else:
                 phase, place_in = within.split("/", 1)
                 saved.phases[phase].tensors[place_in] = tensor
-    except (SafetensorError, KeyError, ValueError, TypeError, AttributeError) as error:
+    except (SafetensorError, KeyError, ValueError, TypeError, AttributeError, RuntimeError) as error:
         raise _Damaged(f"its tensors have no sense ({type(error).__name__})") from None
     return saved
 
@@ -219,12 +236,13 @@ def _plain(place: Path) -> dict[str, Any]:
     try:
         whole = json.loads(_bytes(place / "checkpoint.json", MOST_JSON))
         plain = whole["content"]
-        if whole["sha256"] != _sum(plain):
+        if whole["sha256"] != checksum(plain):
             raise _Damaged("checkpoint.json is not what was written")
         if plain["version"] != VERSION:
-            raise _Damaged(f"it has version {plain['version']}, this is for version {VERSION}")
+            raise _Damaged(f"it has version {plain['version']!r}, this is for version {VERSION}")
         kinds = {"bytes": int, "about": dict, "phases": dict}
-        if any(type(plain[key]) is not kind for key, kind in kinds.items()):
+        epochs = plain["phases"].values() if type(plain["phases"]) is dict else ()
+        if any(type(plain[key]) is not kind for key, kind in kinds.items()) or any(type(n) is not int for n in epochs):
             raise _Damaged("checkpoint.json has no sense")
     except (ValueError, KeyError, TypeError, RecursionError):
         raise _Damaged("checkpoint.json cannot be read") from None
@@ -238,12 +256,3 @@ def _bytes(file: Path, most: int) -> bytes:
         raise _Damaged(str(error)) from None
     except OSError as error:
         raise _Damaged(f"{file.name} cannot be read: {error.strerror}") from None
-
-
-def _sum(plain: dict[str, Any]) -> str:
-    return hashlib.sha256(_json(plain)).hexdigest()
-
-
-def _json(values: dict[str, Any]) -> bytes:
-    """Plain values and arrays as JSON, always in the same way."""
-    return json.dumps(values, sort_keys=True, default=np.ndarray.tolist).encode()

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from prer.errors import InputError, Interrupted, RunError
+from prer.errors import InputError, Interrupted, RunError, sentence
 from prer.version import __version__
 
 if TYPE_CHECKING:
@@ -299,12 +299,9 @@ def main(arguments: list[str] | None = None) -> None:
     except (click.Abort, KeyboardInterrupt):
         click.echo("interrupted", err=True)
         sys.exit(130)
-    except InputError as error:
-        click.echo(f"prer: {error}", err=True)
-        sys.exit(2)
-    except RunError as error:
-        click.echo(f"prer: {error}", err=True)
-        sys.exit(1)
+    except (InputError, RunError) as error:
+        click.echo(f"prer: {sentence(error)}", err=True)
+        sys.exit(2 if isinstance(error, InputError) else 1)
     except (RuntimeError, MemoryError) as error:
         if isinstance(error, RuntimeError) and not re.search("out of memory|allocate memory", str(error)):
             raise

@@ -26,6 +26,8 @@ if TYPE_CHECKING:
     from prer.learners import Learner
     from prer.stream import Stream
 
+MOST_TEXT = 100_000  # characters of a line
+MOST_TASKS = 100  # of a matrix that is shown; one of thousands fits no screen and takes minutes to draw
 LOW_AGREEMENT = 0.8  # a class whose samples are recognised less often than this is on its way to being forgotten
 
 
@@ -166,7 +168,11 @@ def show_result(console: Console, record: Record, naive: Record | None = None) -
     result, beside = record.result, naive.result if naive else None
     assert result is not None
     beside = None if result["learner"] == "naive" else beside
-    whole(console, matrix_table(result))
+    tasks = len(result["matrix"][0])
+    if tasks <= MOST_TASKS:
+        whole(console, matrix_table(result))
+    else:
+        say(console, f"The matrix of {tasks} tasks is too large to be shown; it is in {record.path / 'result.json'}")
     whole(console, metrics_table(result, beside))
     say(console, f"Digest of all that was learned: {str(result.get('digest', 'unknown'))[:64]}")
     say(console, meaning(result, beside))
@@ -192,7 +198,7 @@ def show_distances(console: Console, found: dict[str, list]) -> None:
 
 def say(console: Console, text: str, style: str | None = None) -> None:
     """Print text as it is, however wide."""
-    console.print(text, style=style, soft_wrap=True, highlight=False, markup=False, emoji=False)
+    console.print(shown(text, MOST_TEXT), style=style, soft_wrap=True, highlight=False, markup=False, emoji=False)
 
 
 def whole(console: Console, table: Table) -> None:
@@ -208,7 +214,7 @@ def matrix_table(result: dict[str, Any]) -> Table:
     """Accuracy on each task (columns) after each task (rows), mean over seeds."""
     matrix = np.array(result["matrix"], float)
     title = f"Accuracy in % of {result['learner']} on {result['stream']}, {_seeds(len(result['seeds']))}"
-    table = Table(title=Text(title), title_justify="left")
+    table = Table(title=Text(shown(title, 200)), title_justify="left")
     table.add_column("after \\ on")
     for task in range(matrix.shape[1]):
         table.add_column(f"task {task + 1}", justify="right")
@@ -227,7 +233,7 @@ def metrics_table(result: dict[str, Any], naive: dict[str, Any] | None = None) -
     table.add_column("")
     rows = [result] if naive is None else [result, naive]
     for row in rows:
-        table.add_column(Text(row["learner"]), justify="right")
+        table.add_column(Text(shown(row["learner"])), justify="right")
     for key, label in (("accuracy", "Accuracy"), ("bwt", "BWT")):
         table.add_row(label, *(plus_minus(row[key]) for row in rows))
     table.add_row("samples kept", *(str(row["memory_samples"][-1]) for row in rows))
@@ -247,6 +253,8 @@ def meaning(result: dict[str, Any], naive: dict[str, Any] | None = None) -> str:
     """What the numbers say, in one sentence."""
     tasks = len(result["matrix"][0])
     accuracy, bwt = result["accuracy"]["mean"], result["bwt"]["mean"]
+    if accuracy is None:
+        return "It means: nothing, its accuracy is not known."
     if bwt is None:
         return f"It means: the one task was learned to {accuracy:.1f} %; forgetting shows from the second task on."
     change = _moved(bwt, "lost", "gained")
@@ -256,7 +264,7 @@ def meaning(result: dict[str, Any], naive: dict[str, Any] | None = None) -> str:
     )
     if naive is not None and naive["bwt"]["mean"] is not None:
         text += f"; training naively it {_moved(naive['bwt']['mean'], 'loses', 'gains')}"
-        if naive["accuracy"]["mean"] > accuracy:
+        if (naive["accuracy"]["mean"] or 0) > accuracy:
             text += f" but gets {naive['accuracy']['mean']:.1f} % right, which is more: this run is trained too little"
     return text + f", with {result['memory_samples'][-1]} old samples stored."
 
@@ -274,14 +282,15 @@ def show_runs(console: Console, records: Sequence[Record], settings: Sequence[st
         table.add_column(column, justify="right")
     for record in records:
         r = record.result
-        name = Text(record.path.resolve().name)
+        name = Text(shown(record.path.resolve().name, 300))
         if r is None:
             table.add_row(name, "not finished")
             continue
         memory = (str(r["memory_samples"][-1]), f"{r['memory_floats'][-1]:,}")
         metrics = (plus_minus(r["accuracy"]), plus_minus(r["bwt"]))
-        texts = (name, Text(r["learner"]), Text(r["stream"]), *(Text(record.setting(key)) for key in settings))
-        table.add_row(*texts, str(len(r["seeds"])), *metrics, *memory, clock(r["seconds"]["total"]))
+        values = (r["learner"], r["stream"], *(record.setting(key) for key in settings))
+        texts = (Text(shown(value, 200)) for value in values)
+        table.add_row(name, *texts, str(len(r["seeds"])), *metrics, *memory, clock(r["seconds"]["total"]))
     whole(console, table)
 
 

@@ -1,8 +1,13 @@
 """Files that survive a crash, and reading that no file can abuse."""
 
+import hashlib
+import json
 import os
 import stat
 from pathlib import Path
+from typing import Any
+
+MOST_TOML = 2**20  # bytes; it is read slowly
 
 
 def durable(file: Path, data: bytes) -> None:
@@ -23,6 +28,23 @@ def settle(folder: Path) -> None:
         os.fsync(handle)
     finally:
         os.close(handle)
+
+
+def room() -> int:
+    """The most bytes that are read at once; to be written, a checkpoint needs more than four times its size."""
+    if not hasattr(os, "sysconf"):
+        return 2**32
+    return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE") // 4
+
+
+def as_json(plain: Any) -> bytes:
+    """Plain values and arrays as JSON, always in the same way."""
+    return json.dumps(plain, sort_keys=True, default=lambda array: array.tolist()).encode()
+
+
+def checksum(plain: Any) -> str:
+    """sha256 of plain values, however they are laid out."""
+    return hashlib.sha256(as_json(plain)).hexdigest()
 
 
 def content(file: Path, most: int) -> bytes:

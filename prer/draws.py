@@ -81,6 +81,8 @@ def as_list(value: Any, key: str) -> list[Any]:
 
 
 def _frozen(value: Any) -> Any:
+    if isinstance(value, Mapping):
+        return tuple((key, _frozen(v)) for key, v in value.items())
     return tuple(map(_frozen, value)) if isinstance(value, list) else value
 
 

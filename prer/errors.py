@@ -20,6 +20,12 @@ class Interrupted(BaseException):
         self.number, self.folder = number, ""
 
 
+def sentence(error: Exception, most: int = 2000) -> str:
+    """What an error says in one line that a terminal can be given, whatever names of files are in it."""
+    text = "".join(c if c.isprintable() else c.encode("unicode_escape", "replace").decode() for c in str(error))
+    return text if len(text) <= most else f"{text[:most]}..."
+
+
 def did_you_mean(word: str, known: Iterable[str]) -> str:
     """How a sentence about an unknown word goes on.
 

@@ -14,6 +14,7 @@ from typing import Any
 
 from prer.address import as_seeds
 from prer.data.catalogue import CATALOGUE, recommended
+from prer.disk import MOST_TOML
 from prer.errors import InputError, did_you_mean
 from prer.learners import LEARNERS, Learner
 from prer.settings import build, check_keys, typed
@@ -43,7 +44,7 @@ class Experiment:
     def read(cls, path: Path, overrides: Sequence[str] = ()) -> Experiment:
         """An experiment from a TOML file."""
         with reading(path, "an experiment in TOML, or key=value"):
-            return cls.parse(tomllib.loads(path.read_text("utf-8")), overrides)
+            return cls.parse(tables_of(path), overrides)
 
     @classmethod
     def parse(cls, values: Mapping[str, Any], overrides: Sequence[str] = ()) -> Experiment:
@@ -58,7 +59,7 @@ class Experiment:
                     f"{table!r} must be a table, such as {table}.{'data' if table == 'stream' else 'name'}=..."
                 )
         like = tables.get("like", tables["stream"].get("data", "digits"))
-        if "like" in tables and like not in CATALOGUE:
+        if "like" in tables and (not isinstance(like, str) or like not in CATALOGUE):
             raise InputError(f"like={like!r}: whose settings?{did_you_mean(str(like), CATALOGUE)}")
         kind = tables["learner"].get("name", "prer")
         if not isinstance(kind, str) or kind not in LEARNERS:
@@ -120,6 +121,15 @@ def reading(path: Path, wanted: str) -> Iterator[None]:
         reason = str(error).splitlines()[0]
         hint = "" if path.suffix == ".toml" else f"; if it is data, say stream.data={path}"
         raise InputError(f"{path} cannot be read as TOML: {reason}{hint}") from None
+
+
+def tables_of(path: Path) -> dict[str, Any]:
+    """What a TOML file says; where it is a device, that has no end."""
+    with path.open("rb") as file:
+        text = file.read(MOST_TOML + 1)
+    if len(text) > MOST_TOML:
+        raise ValueError("it is too large")
+    return tomllib.loads(text.decode("utf-8"))
 
 
 def _owners(kind: str) -> dict[str, str]:

@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import signal
+import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from types import FrameType
 from typing import Any
 
 import torch
 
 from prer.checkpoint import Checkpoint, Pace, Phase, Saved
+from prer.data.guard import shown
 from prer.errors import InputError, Interrupted, RunError
 from prer.learners.base import Learner
 from prer.task import Task
@@ -25,7 +28,8 @@ class Keeper:
     Args:
         checkpoint: where to.
         context: what the run depends on; a checkpoint of another context is refused.
-        note: plain values to keep beside, asked for whenever a checkpoint is written.
+        note: plain values to keep beside, asked for whenever a state is copied.
+        secure: called before a checkpoint is written; what was noted must then be safe.
         force: take a checkpoint of another context nevertheless.
     """
 
@@ -34,9 +38,11 @@ class Keeper:
         checkpoint: Checkpoint,
         context: Mapping[str, Any],
         note: Callable[[], dict[str, Any]] = dict,
+        secure: Callable[[], None] = lambda: None,
         force: bool = False,
     ) -> None:
-        self.checkpoint, self.context, self.note, self.pace = checkpoint, dict(context), note, Pace()
+        self.checkpoint, self.context, self.pace = checkpoint, dict(context), Pace()
+        self.note, self.secure = note, secure
         self.learner: Learner | None = None
         self.saved: Saved | None = None  # what would be written now
         self.writing = False
@@ -56,6 +62,9 @@ class Keeper:
         about = self.before.about
         shape = {"tasks": int, "elapsed": float, "ledger": dict, "notes": dict, "seconds": dict, "context": dict}
         wrong = [key for key, kind in shape.items() if type(about.get(key)) is not kind]
+        if not wrong:
+            times = {"elapsed": [about["elapsed"]], "seconds": about["seconds"].values()}
+            wrong = [key for key, of in times.items() if any(type(t) is not float or not 0 <= t < 1e12 for t in of)]
         if wrong:
             raise InputError(f"{self.checkpoint.path} has no sense in {', '.join(wrong)}; delete it to begin anew")
         return list(differences(about["context"], self.context))
@@ -81,14 +90,17 @@ class Keeper:
         """Note where the run stands before it learns a task."""
         self.learner = learner
         learner.after_epoch_ = self.after_epoch
-        self.saved = Saved(known, {name: tensor.clone() for name, tensor in learner.state().items()}, learner.trained_)
+        state = {name: tensor.clone() for name, tensor in learner.state().items()}
+        self.saved = Saved(known | self.note(), state, learner.trained_)
 
     def after_epoch(self, phase: str, under_way: Phase, done: int, epochs: int, seconds: float) -> None:
         """Copy what a phase has trained, where that may be asked for, and save it when it is time."""
-        assert self.learner is not None
+        assert self.saved is not None
         due = self.pace.due()
         if due or done == epochs or seconds > LONG:
-            self.learner.trained_[phase] = under_way.copied(done)
+            # In one stroke, for a signal may come before or after any: the state and what was noted belong together.
+            phases = self.saved.phases | {phase: under_way.copied(done)}
+            self.saved = replace(self.saved, about=self.saved.about | self.note(), phases=phases)
         if due:
             self.save()
 
@@ -100,7 +112,8 @@ class Keeper:
         try:
             self._check(self.learner, self.saved)
             now = {"elapsed": time.perf_counter() - self.begin, "seconds": dict(self.learner.seconds_)}
-            about = self.saved.about | {"context": self.context} | now | self.note()
+            about = self.saved.about | {"context": self.context} | now
+            self.secure()
             self.checkpoint.write(Saved(about, self.saved.state, self.saved.phases))
         except OSError as error:
             raise RunError(
@@ -135,6 +148,8 @@ class Keeper:
                 raise Interrupted(number)
 
         numbers = (signal.SIGINT, signal.SIGTERM)
+        if threading.current_thread() is not threading.main_thread():
+            numbers = ()  # only there signals may be listened to
         before = {number: signal.signal(number, stop) for number in numbers}
         try:
             yield
@@ -155,7 +170,7 @@ def differences(then: Mapping[str, Any], now: Mapping[str, Any], above: str = ""
         if isinstance(a, Mapping) and isinstance(b, Mapping):
             yield from differences(a, b, f"{above}{key}.")
         elif a != b:
-            yield f"{above}{key} was {a!r} and is {b!r}"
+            yield f"{shown(above + str(key))} was {shown(repr(a), 100)} and is {shown(repr(b), 100)}"
 
 
 def platform_of(device: str, learner: Learner) -> dict[str, Any]:

@@ -18,14 +18,15 @@ from typing import Any
 
 from filelock import FileLock, Timeout
 
-from prer.disk import content, durable
+from prer.disk import MOST_TOML, checksum, content, durable
 from prer.errors import InputError
 from prer.version import __version__
 
 RESULT_KEYS = ("seeds", "matrix", "accuracy", "bwt", "memory_floats", "memory_samples", "seconds", "learner", "stream")
 FILES = ("experiment.toml", "environment.json", "events.jsonl", "result.json", "run.lock")
 LOCK = FILES[-1]
-MOST_BYTES = 2**28  # of a file that is read whole; the matrix of a thousand tasks and seeds is smaller
+HARMLESS = (LOCK, f".{FILES[0]}.new")  # all that there is of a run that was killed as it wrote its experiment
+MOST_BYTES = 2**28  # of a file that is read whole; the matrix of a thousand tasks and ten seeds is smaller
 RECORDED_PACKAGES = ("torch", "numpy", "scikit-learn", "safetensors")
 
 
@@ -43,7 +44,7 @@ class Record:
             if there.exists():
                 if tomllib.loads(self._text("experiment.toml")) != tomllib.loads(experiment_toml):
                     raise InputError(f"{self.path} belongs to another experiment; give another --out or name")
-            elif self.path.exists() and any(entry.name != LOCK for entry in self.path.iterdir()):
+            elif self.path.exists() and any(entry.name not in HARMLESS for entry in self.path.iterdir()):
                 raise InputError(f"{self.path} holds something that is not a run; give another --out or name")
         except InputError:
             raise
@@ -97,6 +98,8 @@ class Record:
                 yield
         except Timeout:
             raise InputError(f"another process is running {self.path}; wait until it has ended, or stop it") from None
+        except RecursionError:
+            raise InputError(f"{self.path} has a file that is nested too deeply; no run writes such a one") from None
         except OSError as error:
             raise self._unwritable(error) from None
 
@@ -129,19 +132,23 @@ class Record:
         self._cut_events(known.get("events"))
 
     def events_so_far(self) -> dict[str, int]:
-        """How long the file of events is, when it is safe on the disk."""
+        """How long the file of events is."""
+        return {"events": (self.path / "events.jsonl").stat().st_size}
+
+    def secure_events(self) -> None:
+        """Make them safe on the disk."""
         with (self.path / "events.jsonl").open("ab") as file:
             os.fsync(file.fileno())
-            return {"events": file.tell()}
 
     def _cut_events(self, length: object) -> None:
         """Forget events after a checkpoint, which will come again, and a last line that was torn."""
         file = self.path / "events.jsonl"
         with file.open("r+b" if file.exists() else "w+b") as events:
-            size = events.seek(0, os.SEEK_END)
-            events.seek(0)
-            whole = events.read(length if type(length) is int and 0 <= length <= size else size)
-            events.truncate(whole.rfind(b"\n") + 1)
+            end = events.seek(0, os.SEEK_END)
+            end = length if type(length) is int and 0 <= length <= end else end
+            begin = events.seek(max(end - MOST_BYTES, 0))  # no line is longer, but the file may be
+            found = events.read(end - begin).rfind(b"\n") + 1
+            events.truncate(begin + found if found else 0)
 
     def _unwritable(self, error: OSError) -> InputError:
         return InputError(f"cannot write the run's folder {self.path}: {error.strerror}; give another --out")
@@ -155,8 +162,8 @@ class Record:
         try:
             result = json.loads(self._text("result.json"))
             missing = [key for key in RESULT_KEYS if key not in result]
-            whole = bool(missing) or _whole(result)
-        except (OSError, ValueError, TypeError, KeyError, IndexError, RecursionError):
+            whole = bool(missing) or (_whole(result) and result.pop("sha256", None) in (None, checksum(result)))
+        except (OSError, ValueError, TypeError, KeyError, IndexError, OverflowError, AttributeError, RecursionError):
             result, missing, whole = None, [], False
         if missing or not whole:
             what = f"lacks {', '.join(missing)}" if missing else "cannot be read"
@@ -185,11 +192,12 @@ class Record:
 
     def finish(self, result: dict[str, Any]) -> None:
         """Write the result; its presence is what makes a run finished, so it appears whole or not at all."""
-        self._write("result.json", json.dumps(result, indent=1, allow_nan=False) + "\n")
+        whole = result | {"sha256": checksum(result)}
+        self._write("result.json", json.dumps(whole, indent=1, allow_nan=False) + "\n")
 
     def _text(self, name: str) -> str:
         """The text of a file, as long as it is one and not larger than any of ours would be."""
-        return content(self.path / name, MOST_BYTES).decode("utf-8")
+        return content(self.path / name, MOST_TOML if name.endswith(".toml") else MOST_BYTES).decode("utf-8")
 
     def _write(self, name: str, text: str) -> None:
         """Replace a file, so that after a crash either the old or the new one is there, whole."""
@@ -201,12 +209,13 @@ class Record:
 def _whole(result: dict[str, Any]) -> bool:
     """Whether what is shown of a result has the types that it should have."""
     numbers = [result["seconds"]["total"], result["memory_floats"][-1], result["memory_samples"][-1]]
-    numbers += [result[key][part] or 0 for key in ("accuracy", "bwt") for part in ("mean", "std")]
-    numbers += [v or 0 for R in result["matrix"] for row in R for v in row]
+    perhaps = [result[key][part] for key in ("accuracy", "bwt") for part in ("mean", "std")]
+    perhaps += [v for R in result["matrix"] for row in R for v in row]
+    numbers += [v for v in perhaps if v is not None]
     tasks = {len(R) for R in result["matrix"]} | {len(row) for R in result["matrix"] for row in R}
     texts = (result["learner"], result["stream"])
     return (
-        all(isinstance(n, (int, float)) for n in numbers)
+        all(isinstance(n, (int, float)) and abs(n) < 1e18 for n in numbers)
         and all(isinstance(t, str) for t in texts)
         and len(tasks) == 1
         and len(result["matrix"]) == len(result["seeds"])

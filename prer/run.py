@@ -7,6 +7,7 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+import re
 import time
 from collections.abc import Iterable, Sequence
 from dataclasses import fields, replace
@@ -17,13 +18,13 @@ import numpy as np
 import torch
 from rich.console import Console
 from safetensors import SafetensorError
-from safetensors.torch import load, save_file
+from safetensors.torch import load, save
 
 from prer.address import as_device, as_seeds
 from prer.checkpoint import Checkpoint
 from prer.console import Display, Downloads, describe, say
 from prer.data.entry import silent
-from prer.disk import content
+from prer.disk import content, durable, room
 from prer.errors import InputError, Interrupted, RunError
 from prer.experiment import Experiment
 from prer.keeper import Keeper, differences, platform_of
@@ -126,6 +127,8 @@ def resume(folder: Path, console: Console, *, quiet: bool = False, force: bool =
     experiment, began = Experiment.parse(record.experiment), record.environment.get("context")
     then = began.get("experiment") if isinstance(began, dict) else None
     changed = list(differences(then, experiment.tables())) if isinstance(then, dict) else []
+    if then is None and re.search("-[0-9a-f]{8}$", record.path.name) and not record.path.name.endswith(experiment.hash):
+        changed = [f"its hash was {record.path.name[-8:]} and is {experiment.hash}"]
     if changed and not force:
         raise InputError(f"the experiment of {folder} has changed: {'; '.join(changed)}; undo that, or take --force")
     with record.as_it_began():
@@ -158,7 +161,8 @@ def _execute(
 
 def _keeper(record: Record, context: dict[str, Any], force: bool) -> Keeper:
     """What keeps the run's checkpoint; where there is one, the run goes on from it."""
-    keeper = Keeper(Checkpoint(record.path / "checkpoint"), context, record.events_so_far, force)
+    checkpoint = Checkpoint(record.path / "checkpoint")
+    keeper = Keeper(checkpoint, context, record.events_so_far, record.secure_events, force)
     if keeper.before is None:
         record.start(context)
     else:
@@ -182,10 +186,10 @@ def _train(
 
         try:
             result = learn(stream, learner, seeds=experiment.seeds, device=device, observe=observe, keeper=keeper)
-        except (RuntimeError, IndexError) as error:
-            if not before or isinstance(error, RunError) or "memory" in str(error):
+        except Exception as error:  # a forged checkpoint fails in ways that nobody can name
+            if not before or isinstance(error, (InputError, RunError, OSError, MemoryError)) or "memory" in str(error):
                 raise
-            raise RunError(f"the run could not go on from {record.path}: {error}") from None
+            raise RunError(f"the run could not go on from {record.path}: {error}") from error
         except Interrupted as interrupted:
             interrupted.folder = str(record.path)
             raise
@@ -198,12 +202,12 @@ def save_model(path: Path, learner: Learner, stream: Stream) -> None:
     """What was learned, loadable without the run: tensors as safetensors, and what they mean as JSON."""
     path.mkdir(exist_ok=True)
     tensors = {name: tensor.detach().cpu().contiguous() for name, tensor in learner.state().items()}
-    save_file(tensors, path / "model.safetensors")
+    durable(path / "model.safetensors", save(tensors))
     settings = {f.name: getattr(learner, f.name) for f in fields(learner)}
     tasks = [{"labels": task.labels, "head": task.head, "outputs": task.outputs} for task in stream]
     card = {"learner": learner.name, "settings": settings, "seeds": learner.address_.seeds, "shape": stream.shape}
-    card["notes"] = learner.notes()
-    (path / "model.json").write_text(json.dumps(card | {"tasks": tasks, "version": __version__}, indent=1) + "\n")
+    card |= {"notes": learner.notes(), "tasks": tasks, "version": __version__}
+    durable(path / "model.json", (json.dumps(card, indent=1) + "\n").encode())
 
 
 def load_model(folder: Path, device: str = "cpu") -> tuple[Learner, Stream]:
@@ -217,7 +221,7 @@ def load_model(folder: Path, device: str = "cpu") -> tuple[Learner, Stream]:
     learner, path = experiment.learner, record.path / "model"
     learner.start(stream.shape, experiment.seeds, device)
     try:
-        tensors = load(content(path / "model.safetensors", MOST_BYTES))
+        tensors = load(content(path / "model.safetensors", room()))
         notes = json.loads(content(path / "model.json", MOST_BYTES)).get("notes", {})
         if not all(tensor.isfinite().all() for tensor in tensors.values() if tensor.is_floating_point()):
             raise ValueError("it holds numbers that are not finite")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterable, Mapping
 from dataclasses import field, fields
 from typing import Any, Literal, get_args, get_origin, get_type_hints
@@ -49,6 +50,8 @@ def typed(value: Any, kind: Any, key: str) -> Any:
         return tuple(typed(v, get_args(kind)[0], f"{key}[{i}]") for i, v in enumerate(value))
     wanted = kind if isinstance(kind, type) else get_args(kind)
     if wanted is float and type(value) is int:
+        if abs(value) > sys.float_info.max:
+            raise InputError(f"{key} has more digits than a number can have here; take a smaller one")
         return float(value)
     if get_origin(kind) is not tuple and isinstance(value, wanted) and (kind is bool or not isinstance(value, bool)):
         if isinstance(value, str) and not value.isprintable() and _not_text(value):

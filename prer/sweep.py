@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import itertools
 import math
-import tomllib
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -13,7 +12,7 @@ from typing import Any
 from prer.address import Address
 from prer.draws import Choice, Range, as_draw, as_list
 from prer.errors import InputError
-from prer.experiment import KEYS, Experiment, merged, nested, parse_override, reading
+from prer.experiment import KEYS, Experiment, merged, nested, parse_override, reading, tables_of
 from prer.settings import check_keys, typed
 
 OWN_KEYS = ("base", "budget", "draw", "axes", "draws")
@@ -46,7 +45,7 @@ class Sweep:
             given: dict[str, Any] = {}
             for override in overrides:
                 given = merged(given, parse_override(override))
-            tables = merged(tomllib.loads(path.read_text("utf-8")), given)
+            tables = merged(tables_of(path), given)
             check_keys(tables, (*OWN_KEYS, *KEYS), "", {})
             return cls._build(_base(tables, path), tables, set(_leaves(given)))
 
@@ -116,7 +115,7 @@ def _base(tables: Mapping[str, Any], path: Path) -> dict[str, Any]:
     if base.resolve() == path.resolve():
         raise InputError(f"base={tables['base']!r} is the sweep itself; name an experiment, or leave base out")
     with reading(base, "an experiment in TOML as base"):
-        values = tomllib.loads(base.read_text("utf-8"))
+        values = tables_of(base)
     check_keys(values, KEYS, f"{base}: ", dict.fromkeys(OWN_KEYS, "it is a key of sweeps, and a base is an experiment"))
     return values
 

@@ -29,7 +29,7 @@ TINY_PRER = ("learner.epochs=1", "learner.epochs_autoencoder=1", "learner.epochs
 KEYS = {  # the contract of DESIGN.md, "The run folder is the database"
     *("seeds", "matrix", "accuracy", "bwt", "final_accuracy", "final_bwt", "forgetting_first", "forgetting_best"),
     *("forward_transfer", "untrained", "memory_floats", "memory_samples", "transient_floats", "seconds", "digest"),
-    *("learner", "stream", "device", "version"),
+    *("learner", "stream", "device", "version", "sha256"),
 }
 
 

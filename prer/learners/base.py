@@ -266,6 +266,10 @@ class Learner(ABC):
         step = Step(loss, parameters, optimiser=optimiser, lr=lr, before_update=before_update, capture=self.capturable)
         under_way = Phase(parameters, also, step.optimiser)
         done = under_way.take(self.trained_[phase]) if phase in self.trained_ else 0
+        if not 0 <= done <= epochs:
+            raise InputError(
+                f"the checkpoint has {done} epochs of phase {phase!r}, of {epochs}; delete it to begin anew"
+            )
         for epoch in range(done, epochs):
             begin = time.perf_counter()
             step.slow_down(1 - epoch / epochs if decay else 1.0)
