@@ -85,9 +85,9 @@ class Record:
 
     @property
     def threads(self) -> int | None:
-        """With how many threads the run began, where it is to go on."""
+        """With how many threads the run began, where it has."""
         threads = self.environment.get("threads")
-        return threads if type(threads) is int and 0 < threads < 1024 and (self.path / "checkpoint").exists() else None
+        return threads if type(threads) is int and 0 < threads < 1024 else None
 
     @contextmanager
     def writing(self) -> Iterator[None]:
@@ -191,7 +191,8 @@ class Record:
             file.write(json.dumps(_finite(event), allow_nan=False) + "\n")
 
     def finish(self, result: dict[str, Any]) -> None:
-        """Write the result; its presence is what makes a run finished, so it appears whole or not at all."""
+        """Write the result; its presence is what makes a run finished, so it appears whole, last or not at all."""
+        self.secure_events()
         whole = result | {"sha256": checksum(result)}
         self._write("result.json", json.dumps(whole, indent=1, allow_nan=False) + "\n")
 
