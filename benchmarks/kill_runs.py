@@ -203,7 +203,7 @@ class Run:
         return {
             "digest": result["digest"],
             "matrix": result["matrix"],
-            "result": {key: value for key, value in result.items() if key != "seconds"},
+            "result": {key: value for key, value in result.items() if key not in ("seconds", "sha256")},
             "events": [{key: value for key, value in event.items() if key != "seconds"} for event in events],
             "model": (self.path / "model" / "model.safetensors").read_bytes(),
         }

@@ -84,13 +84,13 @@ class Ledger:
         """As it was written down after so many tasks."""
         try:
             rows, untrained = ([np.array(row, float) for row in values[key]] for key in ("rows", "untrained"))
-            kept = {key: [int(count) for count in values[key]] for key in KEPT}
+            kept = {key: list(values[key]) for key in KEPT}
         except (KeyError, TypeError, ValueError, OverflowError):
             rows, untrained, kept = [], [], {}
         widths = [row.shape in ((seeds, i), (seeds, i + 1)) for i, row in enumerate(rows, 1)]
         whole = all(widths) and all(a.shape == (seeds,) for a in untrained)
         whole = whole and not any((a < 0).any() or (a > 100).any() for a in [*rows, *untrained])
-        whole = whole and all(count >= 0 for counts in kept.values() for count in counts)
+        whole = whole and all(type(n) is int and n >= 0 for counts in kept.values() for n in counts)
         if not whole or {len(rows), len(untrained), *map(len, kept.values())} != {tasks} or len(kept) != len(KEPT):
             raise InputError("the results so far have no sense; delete the checkpoint to begin anew")
         return cls(rows, untrained, **kept)

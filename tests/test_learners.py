@@ -18,8 +18,15 @@ from prer.learners import LEARNERS, PRER, Joint, Naive
 from prer.networks import Reshape, floats
 
 NEEDS_GPU = pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a CUDA device")
-TINY = {"embedding": 16, "batch": 16, "epochs": 2, "channels": (12, 12, 12), "hidden": (16,)}
-TINY_PRER = TINY | {"epochs_autoencoder": 2, "epochs_flow": 2, "blocks": 2, "condition_size": 4}
+TINY = {"embedding": 16, "batch": 16, "epochs": 2, "channels": (8, 8, 8), "hidden": (16,)}
+# With 8 channels one of the seeds has an encoder of dead units, and PRER says that a class has collapsed.
+TINY_PRER = TINY | {
+    "channels": (12, 12, 12),
+    "epochs_autoencoder": 2,
+    "epochs_flow": 2,
+    "blocks": 2,
+    "condition_size": 4,
+}
 TINY_MEMORY = TINY | {"size": 40, "memory_batch": 16}
 TINY_OF = {"prer": TINY_PRER, "ewc": TINY | {"samples": 40}} | dict.fromkeys(
     ("lwf", "gem", "agem", "er", "replay", "der"), TINY_MEMORY
