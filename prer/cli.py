@@ -42,7 +42,8 @@ def run(settings: tuple[str, ...], seeds: str | None, device: str | None, out: P
     """
     from rich.console import Console
 
-    from prer.console import next_steps, show_result
+    from prer.console import show_result
+    from prer.display import next_steps
     from prer.record import counterpart
     from prer.run import execute
 
@@ -251,8 +252,8 @@ def fetch(names: tuple[str, ...]) -> None:
     """
     from rich.console import Console
 
-    from prer.console import Downloads
     from prer.data.fetch import fetch
+    from prer.display import Downloads
 
     for entry in _entries(names):
         with Downloads(Console(emoji=False, highlight=False)) as downloads:

@@ -22,9 +22,10 @@ from safetensors.torch import load, save
 
 from prer.address import as_device, as_seeds
 from prer.checkpoint import Checkpoint
-from prer.console import Display, Downloads, describe, say
+from prer.console import say
 from prer.data.entry import silent
 from prer.disk import content, durable, room
+from prer.display import Display, Downloads, describe
 from prer.errors import InputError, Interrupted, RunError
 from prer.experiment import Experiment
 from prer.keeper import Keeper, differences, platform_of

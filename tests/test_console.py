@@ -10,7 +10,6 @@ from hypothesis import strategies as st
 from rich.console import Console
 
 from prer.console import (
-    Display,
     clock,
     matrix_table,
     meaning,
@@ -19,6 +18,7 @@ from prer.console import (
     show_result,
     show_runs,
 )
+from prer.display import Display
 from prer.record import Record
 
 HOSTILE = ["[red]x[/red]", "[/]", "[link=http://x]y", "\x1b[2J\x1b]0;x\x07", "a\nb", "<b>&amp;</b>", ":smile:"]

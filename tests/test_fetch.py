@@ -22,9 +22,9 @@ import pytest
 from rich.console import Console
 
 import prer
-from prer.console import Downloads
 from prer.data import checksums, fetch, transfer
 from prer.data.entry import Entry, File
+from prer.display import Downloads
 from prer.errors import InputError, RunError
 
 BODY = random.Random(0).randbytes(300_000)

@@ -1,0 +1,172 @@
+"""What a person sees of a run: what it is about, a live line or a log while it goes, downloads, what to try next."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from rich.console import Console
+from rich.filesize import decimal
+from rich.live import Live
+from rich.progress import BarColumn, DownloadColumn, Progress, TaskID, TextColumn, TimeRemainingColumn
+from rich.progress import TransferSpeedColumn as SpeedColumn
+from rich.progress_bar import ProgressBar
+from rich.table import Table
+from rich.text import Text
+
+from prer.console import clock, say
+from prer.data.guard import shown
+
+if TYPE_CHECKING:
+    from prer.learners import Learner
+    from prer.stream import Stream
+
+LOW_AGREEMENT = 0.8  # a class whose samples are recognised less often than this is on its way to being forgotten
+FEW_STEPS = 200  # a phase that is shorter hardly learns anything
+
+
+def next_steps(settings: Sequence[str], out: Path) -> str:
+    """What to try next, with the data of this run."""
+    same = " ".join(["prer run", *(shlex.quote(word) for word in settings if not word.startswith("learner.name="))])
+    own = any(word.startswith("stream.data=") for word in settings)
+    steps = {
+        f"{same} learner.name=naive": "what is lost when nothing is done about forgetting",
+        f"{same} learner.name=joint": "the upper reference: all data of all tasks at once",
+        f"{same} learner.density=gaussian": "a Gaussian for each class instead of the flow",
+        "prer run stream.data=PATH like=digits": "your own data: .npz, images, CSV (like=digits where it is small)",
+        f"prer show {out}/*": "all results, one line each",
+    }
+    drop = f"{same} learner.name=naive" if not own else "prer run stream.data=PATH like=digits"
+    lines = [f"  {command:<40} {what}" for command, what in steps.items() if command != drop]
+    return "\n".join(["What to try next (from scripts/run: write scripts/run in place of prer):", *lines])
+
+
+def describe(stream: Stream, learner: Learner) -> Iterator[str]:
+    """What is about to be learned, and whether that is too little."""
+    x, tasks = stream[0].x, [" ".join(shown(label, 20) for label in task.labels) for task in stream]
+    order = " | ".join(tasks[:8]) + (" | ..." if len(tasks) > 8 else "")
+    shape, classes = "x".join(map(str, x.shape[1:])), len({label for task in stream for label in task.labels})
+    what = "vectors of" if x.dim() == 2 else "images"
+    yield f"{len(x):,} {what} {shape}, {classes} classes; {len(stream)} tasks: {order[:400]}"
+    samples = min(task.train([0]).shape[1] for task in stream)
+    steps = {name: epochs * max(samples // learner.batch, 1) for name, epochs in learner.phases().items()}
+    phase = min(steps, key=steps.__getitem__)
+    if steps[phase] < FEW_STEPS:
+        yield (
+            f"warning: a task has {samples} samples to learn from, so that phase {phase!r} has {steps[phase]} steps "
+            "only; for data this small begin with like=digits, or raise the epochs"
+        )
+
+
+class Display:
+    """Follows a run. Use it as a context and give it the run's events.
+
+    Args:
+        console: where to write.
+        title: the run's name.
+        tasks: how many there are.
+        phases: each phase's epochs.
+        quiet: say nothing but warnings.
+    """
+
+    def __init__(self, console: Console, title: str, tasks: int, phases: dict[str, int], quiet: bool = False) -> None:
+        self.console, self.title, self.tasks, self.quiet = console, title, tasks, quiet
+        self.phases = phases
+        self.pace: dict[str, float] = {}  # the newest epoch's seconds, by phase
+        self.faded: dict[str, float] = {}  # classes whose samples are bad after this task
+        self.live = (
+            Live(console=console, refresh_per_second=8, transient=True) if console.is_terminal and not quiet else None
+        )
+
+    def __enter__(self) -> Display:
+        """Begin to show."""
+        if self.live:
+            self.live.start()
+            self.live.update(Text(f"{self.title}: starting"))
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        """Leave the terminal as it was."""
+        if self.live:
+            self.live.stop()
+
+    def __call__(self, event: dict[str, Any]) -> None:
+        """Show an event."""
+        if event["event"] == "epoch":
+            self._epoch(event)
+        elif event["event"] == "health":
+            agreement = min(event["agreement_decoded"])  # of the worst seed, which a mean would hide
+            if agreement < LOW_AGREEMENT:
+                self.faded[repr(event["class"])] = agreement
+        elif event["event"] == "task" and self.faded:
+            self._warn(event["task"] + 1)
+
+    def _epoch(self, event: dict[str, Any]) -> None:
+        self.pace[event["phase"]] = event["seconds"]
+        if self.quiet:
+            return
+        place = f"task {event['task'] + 1}/{self.tasks}  {event['phase']:<11}"
+        progress = f"epoch {event['epoch'] + 1:>3}/{event['epochs']}  loss {np.mean(event['loss']):>9.3f}"
+        text = f"{place} {progress}  {clock(self.time_left(event))} left"
+        if self.live:
+            grid = Table.grid(padding=(0, 2))
+            each, before = sum(self.phases.values()), list(self.phases).index(event["phase"])
+            done = event["task"] * each + sum(list(self.phases.values())[:before]) + event["epoch"] + 1
+            grid.add_row(ProgressBar(total=self.tasks * each, completed=done, width=12), text)
+            self.live.update(grid)
+        else:
+            say(self.console, text)
+
+    def time_left(self, event: dict[str, Any]) -> float:
+        """Seconds to the end, each phase at the pace of its newest epoch (unknown ones at the mean of the known)."""
+        names = list(self.phases)
+        at = names.index(event["phase"])
+        usual = sum(self.pace.values()) / len(self.pace)
+        ahead = {name: epochs * (self.tasks - 1 - event["task"]) for name, epochs in self.phases.items()}
+        ahead[event["phase"]] += event["epochs"] - 1 - event["epoch"]
+        for name in names[at + 1 :]:
+            ahead[name] += self.phases[name]
+        return sum(epochs * self.pace.get(name, usual) for name, epochs in ahead.items())
+
+    def _warn(self, task: int) -> None:
+        worst = sorted(self.faded.items(), key=lambda item: item[1])
+        names = ", ".join(f"{name} {agreement:.0%}" for name, agreement in worst[:5])
+        more = f" and {len(worst) - 5} more" if len(worst) > 5 else ""
+        self.faded = {}
+        say(
+            self.console,
+            f"warning: after task {task} the flow's samples of some classes are hardly recognised as their class "
+            f"({names}{more}); they may be forgotten. More epochs may help, of learner.epochs_autoencoder first.",
+            "yellow",
+        )
+
+
+class Downloads:
+    """Follows downloads: a bar on a terminal, one line for each file in a log. Use it as a context."""
+
+    def __init__(self, console: Console) -> None:
+        self.console = console
+        columns = (TextColumn("{task.description}", markup=False), BarColumn(), DownloadColumn(), SpeedColumn())
+        off = not console.is_terminal
+        self.bars = Progress(*columns, TimeRemainingColumn(), console=console, transient=True, disable=off)
+        self.known: dict[str, TaskID] = {}
+
+    def __enter__(self) -> Downloads:
+        """Begin to show."""
+        self.bars.start()
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        """Leave the terminal as it was."""
+        self.bars.stop()
+
+    def __call__(self, what: str, done: int, total: int) -> None:
+        """Show how far a download is."""
+        if what not in self.known:
+            self.known[what] = self.bars.add_task(what, total=total, completed=done)
+            if not self.console.is_terminal:
+                say(self.console, f"{what}: fetching {decimal(total)}")
+        self.bars.update(self.known[what], completed=done)
