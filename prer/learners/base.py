@@ -124,7 +124,7 @@ class Learner(ABC):
         self.heads_ = nn.ModuleList()
         self.kept_ = Kept()  # samples of the past, of those learners that keep any
         self.bank_: Heads | None = None  # all heads as one, while old ones are trained, too
-        self.trained_: dict[str, Trained] = {}  # what phases of the current task have trained, where that is kept
+        self.trained_: dict[str, Trained] = {}  # what phases had trained when the run was stopped
         self.after_epoch_: Callable[[str, Phase, int, int, float], None] = lambda *of_epoch: None
 
     def learn(self, task: Task) -> None:
