@@ -240,7 +240,7 @@ def _plain(place: Path) -> dict[str, Any]:
             raise _Damaged("checkpoint.json is not what was written")
         if plain["version"] != VERSION:
             raise _Damaged(f"it has version {plain['version']!r}, this is for version {VERSION}")
-        kinds = {"bytes": int, "about": dict, "phases": dict}
+        kinds = {"bytes": int, "sha256": str, "about": dict, "phases": dict}
         epochs = plain["phases"].values() if type(plain["phases"]) is dict else ()
         if any(type(plain[key]) is not kind for key, kind in kinds.items()) or any(type(n) is not int for n in epochs):
             raise _Damaged("checkpoint.json has no sense")

@@ -483,6 +483,12 @@ def test_a_wrong_frame_of_a_checkpoint_is_refused(capsys, run, key, value):
     assert "is damaged" in refused(capsys, "resume", run)
 
 
+@pytest.mark.parametrize("key", ["version", "bytes", "sha256", "phases", "about"])
+def test_a_frame_that_lacks_something_is_refused(capsys, run, key):
+    sign(run, {name: value for name, value in plain(run).items() if name != key})
+    assert "is damaged" in refused(capsys, "resume", run)
+
+
 @pytest.mark.parametrize(
     "text", ["", "null", "[]", "5", '"x"', "{}", '{"content": {}}', '{"sha256": 1, "content": []}']
 )
