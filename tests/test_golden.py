@@ -57,8 +57,8 @@ def test_every_method_learns_its_tasks_and_forgets_less_than_naive(name):
         gain = np.subtract(result.metrics[figure]["values"], naive.metrics[figure]["values"])
         assert len(gain) == 5
         assert gain.mean() > 2 * gain.std(ddof=1) / 5**0.5, (figure, gain)
-    # One test image of a task and a seed is 0.28 points of the mean. PRER's heads see a frozen encoder.
-    assert result.matrix.diagonal(0, 1, 2).mean(0).min() >= {"si": 94.5, "prer": 93}.get(name, 95)
+    # PRER's heads meet an encoder that has learned without labels, and is frozen.
+    assert result.matrix.diagonal(0, 1, 2).mean(0).min() >= (93 if name == "prer" else 95)
 
 
 def test_the_references_are_the_lowest_and_the_highest():

@@ -42,7 +42,7 @@ DIGITS = Entry(
         "joint": {"lr": 0.00345},
         "lwf": {"size": 50, "lr": 0.00785, "weight": 0.293, "softness": 4.0, "memory_batch": 128},
         "ewc": {"lr": 0.000359, "weight": 40.4, "form": "online", "epochs": 40},
-        "si": {"lr": 0.00241, "weight": 0.333, "damping": 0.00683, "epochs": 60},
+        "si": {"lr": 0.00241, "weight": 0.333, "damping": 0.00683, "epochs": 100},
         "gem": {"size": 50, "lr": 0.0183, "margin": 1.0, "memory_batch": 16},
         "agem": {"size": 50, "lr": 0.00058, "memory_batch": 64},
         "er": {"size": 50, "lr": 0.026, "weight": 14.0},
