@@ -1,6 +1,6 @@
 """Does a run that is killed and resumed end in the same state, to the last bit? Hundreds of real processes, killed.
 
-python benchmarks/kill_runs.py [--prer 100] [--others 20] [--faults prer] [--seed 0] [--workers 2] [--json FILE]
+python benchmarks/kill_runs.py [--prer 100] [--others 20] [--faults prer] [--longer 1] [--seed 0] [--json FILE]
 
 First at random: a run is started as a process of its own, killed by SIGKILL at a moment that is drawn, and resumed;
 that may be killed again, up to three times in all, before it is left to end. Then exactly: a run dies right before, after
@@ -55,20 +55,21 @@ OF_LEARNER = {
     **dict.fromkeys(("replay", "der"), ("size=50",)),
 }
 THREE = "stream.tasks=[[0,1],[2,3],[4,5]]"
-STREAMS = {  # settings, and the epochs of each phase: about a second of training
+STREAMS = {  # settings, and the epochs of each phase: less than a second of training
     "two seeds": (("seeds=2", "stream.data=digits", THREE), 2),
     "one seed, one head": (("seeds=1", "stream.data=digits", "stream.kind=permuted", "stream.count=2"), 1),
     "five seeds": (("seeds=5", "stream.data=digits", THREE, "stream.crop=1", "learner.normalise=true"), 2),
     "short": (("seeds=[3,5]", "stream.data=short.npz", "name=short"), 1),
 }
 LONG = tuple(STREAMS)[:-1]
+LONGER = [1]  # times as many epochs
 
 
 def settings(learner, stream):
     """The arguments of `prer run`."""
     chosen, epochs = STREAMS[stream]
     phases = [p for p in ("epochs", "epochs_autoencoder", "epochs_flow", "epochs_generator") if _has(learner, p)]
-    epochs = epochs if len(phases) > 1 else 2 * epochs
+    epochs = LONGER[0] * (epochs if len(phases) > 1 else 2 * epochs)
     own = (*SMALL, *OF_LEARNER.get(learner, ()), *(f"{phase}={epochs}" for phase in phases))
     return [*chosen, "device=cpu", f"learner.name={learner}", *(f"learner.{setting}" for setting in own)]
 
@@ -433,10 +434,12 @@ def main():
         default=[0, 1, 2, -1],
         help="in which checkpoints the calls are; 0: in none, -1: in the last",
     )
+    parser.add_argument("--longer", type=int, default=1, help="times as many epochs; 5: some 2 s of training")
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--workers", type=int, default=2)
     parser.add_argument("--json")
     options = parser.parse_args()
+    LONGER[0] = options.longer
     os.environ |= {"PRER_CHECKPOINT_SECONDS": "0", "OMP_NUM_THREADS": "1"}
     torch.set_num_threads(1)
     prer.record._commit = cache(prer.record._commit)  # git would take more time than the run
