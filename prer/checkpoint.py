@@ -13,7 +13,7 @@ import json
 import os
 import shutil
 import time
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -92,6 +92,15 @@ class Phase:
             if any(f"optimiser.{i}.{key}" in names for key in of_adam):
                 found |= {f"optimiser.{i}.{key}": tensor for key, tensor in of_adam.items()}
         return found
+
+
+def check_finite(tensors: Iterable[Tensor], task: int, phase: str, epoch: int) -> None:
+    """Stop where a phase has spoiled a number: its losses, which are computed before each step, may not show it."""
+    if not all(tensor.isfinite().all() for tensor in tensors if tensor.is_floating_point()):
+        raise RunError(
+            f"a weight, or what the optimiser keeps of it, is no longer finite in task {task}, phase {phase!r}, epoch "
+            f"{epoch}; try a lower learning rate"
+        )
 
 
 @dataclass

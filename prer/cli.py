@@ -298,7 +298,7 @@ def main(arguments: list[str] | None = None) -> None:
         click.echo(f"interrupted and saved; go on with: prer resume {shlex.quote(interrupted.folder)}", err=True)
         sys.exit(128 + interrupted.number)
     except (click.Abort, KeyboardInterrupt):
-        click.echo("interrupted", err=True)
+        click.echo("interrupted; the same command goes on where it was", err=True)
         sys.exit(130)
     except (InputError, RunError) as error:
         click.echo(f"prer: {sentence(error)}", err=True)

@@ -85,7 +85,8 @@ class Worker:
         self.experiment, self.record = experiment, Record(out / experiment.folder)
         file, self.errors = folder / f"{experiment.folder}.toml", folder / f"{experiment.folder}.err"
         file.write_text(experiment.to_toml(), "utf-8")
-        pipes = {"stdin": subprocess.DEVNULL, "stdout": subprocess.DEVNULL}
+        # Not of our group: a terminal's Ctrl-C would reach it, too, and our SIGTERM, a second signal, end its saving.
+        pipes = {"stdin": subprocess.DEVNULL, "stdout": subprocess.DEVNULL, "start_new_session": True}
         with self.errors.open("wb") as errors:
             self.process = subprocess.Popen(command(file, out), stderr=errors, env=environment(), **pipes)
 

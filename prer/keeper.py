@@ -13,7 +13,7 @@ from typing import Any
 
 import torch
 
-from prer.checkpoint import Checkpoint, Pace, Phase, Saved
+from prer.checkpoint import Checkpoint, Pace, Phase, Saved, check_finite
 from prer.data.guard import shown
 from prer.errors import InputError, Interrupted, RunError
 from prer.learners.base import Learner
@@ -110,7 +110,8 @@ class Keeper:
             return
         begin, self.writing = time.monotonic(), True
         try:
-            self._check(self.learner, self.saved)
+            for phase, trained in self.saved.phases.items():
+                check_finite(trained.tensors.values(), len(self.learner.tasks_), phase, trained.epochs)
             now = {"elapsed": time.perf_counter() - self.begin, "seconds": dict(self.learner.seconds_)}
             about = self.saved.about | {"context": self.context} | now
             self.secure()
@@ -124,16 +125,6 @@ class Keeper:
         self.pace.wrote(begin)
         if self.told:
             raise Interrupted(self.told)
-
-    @staticmethod
-    def _check(learner: Learner, saved: Saved) -> None:
-        """A loss is computed before the step that may spoil a weight."""
-        for phase, trained in saved.phases.items():
-            if not all(t.isfinite().all() for t in trained.tensors.values() if t.is_floating_point()):
-                raise RunError(
-                    f"a weight is no longer finite in task {len(learner.tasks_)}, phase {phase!r}, epoch "
-                    f"{trained.epochs}; try a lower learning rate"
-                )
 
     @contextmanager
     def listening(self) -> Iterator[None]:

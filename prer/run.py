@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import json
 import os
@@ -101,7 +102,7 @@ def _beginner(learner: Learner, met: Sequence[Task]) -> Learner:
     beginner.start(met[0].x.shape[1:], learner.address_.seeds, learner.address_.device)
     for task in met:
         if task.head == len(beginner.heads_):
-            beginner.meet(task)
+            Learner.meet(beginner, task)  # not DGR's own, which trains a generator
     return beginner
 
 
@@ -139,15 +140,18 @@ def resume(folder: Path, console: Console, *, quiet: bool = False, force: bool =
 def _execute(
     record: Record, experiment: Experiment, console: Console, *, quiet: bool = False, force: bool = False
 ) -> Record:
-    device, finished = as_device(experiment.device), record.result is not None
+    finished = record.result is not None
     if finished and not experiment.stream.is_there():
         return record
+    device = experiment.device if finished else as_device(experiment.device)
     with Downloads(console) as downloads:
         stream = experiment.stream.build(silent if quiet else downloads)
     if finished:
         record.check_data(stream.sha256)
-        return record
+        return _tidied(record)
     with record.writing():
+        if record.result is not None:  # another process has finished it while we read the data
+            return _tidied(record)
         record.begin(experiment.to_toml())
         if record.threads is not None:
             torch.set_num_threads(record.threads)
@@ -156,7 +160,18 @@ def _execute(
             torch.set_num_threads(1)
         context = {"experiment": experiment.tables(), "data": stream.sha256, "prer": __version__}
         keeper = _keeper(record, context | platform_of(device, experiment.learner), force)
-        _train(record, experiment, stream, device, keeper, console, quiet)
+        try:
+            _train(record, experiment, stream, device, keeper, console, quiet)
+        except Interrupted as interrupted:
+            interrupted.folder = str(record.path)
+            raise
+    return record
+
+
+def _tidied(record: Record) -> Record:
+    """A finished run, without the checkpoint that it may have left when it was killed right after its result."""
+    with contextlib.suppress(OSError):  # in a folder that may only be read it stays
+        Checkpoint(record.path / "checkpoint").delete()
     return record
 
 
@@ -191,11 +206,9 @@ def _train(
             if not before or isinstance(error, (InputError, RunError, OSError, MemoryError)) or "memory" in str(error):
                 raise
             raise RunError(f"the run could not go on from {record.path}: {error}") from error
-        except Interrupted as interrupted:
-            interrupted.folder = str(record.path)
-            raise
         save_model(record.path / "model", learner, stream)
         record.finish(result.to_json())
+        keeper.saved = None  # a signal from here on has nothing to save
         keeper.checkpoint.delete()
 
 

@@ -508,3 +508,35 @@ def test_a_loss_that_is_no_number_ends_the_run_and_leaves_the_checkpoint_whole(c
     assert saved is not None and saved.phases["head"].epochs == 1
     assert all(tensor.isfinite().all() for trained in saved.phases.values() for tensor in trained.tensors.values())
     resumed(capsys, the_run(here), whole)
+
+
+# -- what a review found -----------------------------------------------------------------------------------------------
+
+
+def test_a_run_that_another_process_finishes_meanwhile_is_not_trained_again(capsys, here, whole, monkeypatch):
+    from prer.source import Source
+
+    build, first = Source.build, []
+
+    def building(source, *about):
+        if not first:
+            first.append(b"")
+            assert ended(begun(RUN))[0] == 0  # the copy finds that it is the second
+            first[0] = (the_run(here) / "result.json").read_bytes()
+        return build(source, *about)
+
+    monkeypatch.setattr(Source, "build", building)
+    assert outcome(capsys, *RUN)[0] == 0
+    assert (the_run(here) / "result.json").read_bytes() == first[0]  # its times would be others
+    assert events(the_run(here)) == events(whole)
+
+
+def test_a_signal_at_the_very_end_names_the_folder_and_leaves_no_checkpoint(capsys, here, whole):
+    import prer.run
+    from prer.record import Record
+
+    for owner, name in ((prer.run, "save_model"), (Record, "finish")):
+        code, _, err = ended(begun(RUN, lambda owner=owner, name=name: at_call(owner, name, 1, send(signal.SIGINT))))
+        assert code == 130 and err.splitlines()[-1].endswith(f"prer resume runs/{the_run(here).name}")
+        resumed(capsys, the_run(here), whole)
+        shutil.rmtree(here / "runs")

@@ -5,8 +5,9 @@ import pytest
 import torch
 
 from prer.checkpoint import Checkpoint
+from prer.errors import RunError
 from prer.keeper import Keeper
-from prer.learners import LEARNERS
+from prer.learners import DGR, LEARNERS
 from prer.run import learn
 from prer.stream import Stream
 
@@ -115,3 +116,18 @@ def test_so_it_is_on_a_gpu(tmp_path, name, seeds):
         except Crash:
             pass
     assert found.digest == whole[0]
+
+
+@pytest.mark.parametrize("kept", [False, True])
+def test_whether_a_run_fails_does_not_depend_on_its_being_saved(tmp_path, kept):
+    learner = made("er", {"weight": 1e25})  # the optimiser's squares overflow, while weights and losses are finite
+    keeper = Keeper(Checkpoint(tmp_path / "checkpoint"), {}) if kept else None
+    with pytest.raises(RunError, match="no longer finite in task 2, phase 'classifier'"):
+        learn(blobs(), learner, seeds=1, device="cpu", keeper=keeper)
+
+
+def test_the_accuracy_before_all_costs_dgr_no_generator(monkeypatch):
+    trained, train = [], DGR._train_generator
+    monkeypatch.setattr(DGR, "_train_generator", lambda self, task: trained.append(task.index) or train(self, task))
+    learn(domains(), made("dgr", {}), seeds=1, device="cpu")
+    assert trained == [0, 1, 2]

@@ -20,7 +20,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from prer.address import Address
-from prer.checkpoint import Phase, Trained
+from prer.checkpoint import Phase, Trained, check_finite
 from prer.errors import InputError, RunError
 from prer.heads import Heads
 from prer.memory import Kept
@@ -284,6 +284,8 @@ class Learner(ABC):
             event = {"event": "epoch", "task": task, "phase": phase, "epoch": epoch, "epochs": epochs}
             self.observe_(event | {"loss": losses, "seconds": seconds})
             self.after_epoch_(phase, under_way, epoch + 1, epochs, seconds)
+        # As before every checkpoint: whether a run fails must not depend on when it is saved.
+        check_finite((tensor for _, tensor in under_way.tensors()), task + 1, phase, epochs)
         for parameter in parameters:
             parameter.grad = None  # made of the last batch, which is not to be kept
 
