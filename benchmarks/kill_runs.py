@@ -1,6 +1,7 @@
 """Does a run that is killed and resumed end in the same state, to the last bit? Hundreds of real processes, killed.
 
-python benchmarks/kill_runs.py [--prer 100] [--others 20] [--faults prer] [--longer 1] [--seed 0] [--json FILE]
+python benchmarks/kill_runs.py [--prer 100] [--others 20] [--faults prer] [--longer 1] [--device cpu] [--seed 0]
+    [--json FILE]
 
 First at random: a run is started as a process of its own, killed by SIGKILL at a moment that is drawn, and resumed;
 that may be killed again, up to three times in all, before it is left to end. Then exactly: a run dies right before, after
@@ -63,6 +64,7 @@ STREAMS = {  # settings, and the epochs of each phase: less than a second of tra
 }
 LONG = tuple(STREAMS)[:-1]
 LONGER = [1]  # times as many epochs
+DEVICE = ["cpu"]
 
 
 def settings(learner, stream):
@@ -71,7 +73,7 @@ def settings(learner, stream):
     phases = [p for p in ("epochs", "epochs_autoencoder", "epochs_flow", "epochs_generator") if _has(learner, p)]
     epochs = LONGER[0] * (epochs if len(phases) > 1 else 2 * epochs)
     own = (*SMALL, *OF_LEARNER.get(learner, ()), *(f"{phase}={epochs}" for phase in phases))
-    return [*chosen, "device=cpu", f"learner.name={learner}", *(f"learner.{setting}" for setting in own)]
+    return [*chosen, f"device={DEVICE[0]}", f"learner.name={learner}", *(f"learner.{setting}" for setting in own)]
 
 
 def _has(learner, field):
@@ -435,11 +437,12 @@ def main():
         help="in which checkpoints the calls are; 0: in none, -1: in the last",
     )
     parser.add_argument("--longer", type=int, default=1, help="times as many epochs; 5: some 2 s of training")
+    parser.add_argument("--device", choices=["cpu", "cuda"], default="cpu")
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--workers", type=int, default=2)
     parser.add_argument("--json")
     options = parser.parse_args()
-    LONGER[0] = options.longer
+    LONGER[0], DEVICE[0] = options.longer, options.device
     os.environ |= {"PRER_CHECKPOINT_SECONDS": "0", "OMP_NUM_THREADS": "1"}
     torch.set_num_threads(1)
     prer.record._commit = cache(prer.record._commit)  # git would take more time than the run
@@ -453,7 +456,7 @@ def main():
 
 def kill(options, root):
     """Run, kill, resume, compare, and write down what came of it."""
-    begin, about = time.perf_counter(), prer.record.environment()
+    begin = time.perf_counter()
     rng = np.random.default_rng(0)
     y = np.repeat(np.arange(4), 20)
     np.savez("short.npz", x=rng.normal(size=(80, 5)) + 2 * np.eye(5)[y], y=y)
@@ -477,8 +480,8 @@ def kill(options, root):
     fields += ("resumes", "resumes from a checkpoint", "equal digests", "equal in all")
     seconds = {f"{learner}, {stream}": round(measure.seconds, 2) for (learner, stream), measure in measures.items()}
     record = {
-        "command": f"python benchmarks/kill_runs.py --prer {options.prer} --others {options.others} --faults {' '.join(options.faults)} --seed {options.seed}",
-        "environment": about,
+        "command": f"python benchmarks/kill_runs.py --prer {options.prer} --others {options.others} --faults {' '.join(options.faults)} --longer {options.longer} --device {options.device} --seed {options.seed}",
+        "environment": prer.record.environment(),  # now: a process that has touched a GPU must not be forked
     }
     for way, table in tables.items():
         total = {field: sum(of[field] for of in table.values()) for field in fields}

@@ -29,7 +29,7 @@ from prer.errors import InputError, RunError
 VERSION = 1
 FLOOR = 5.0  # seconds between two checkpoints, at least
 SHARE = 0.02  # of a run's time may go into checkpoints
-MOST_JSON = 2**26  # bytes
+MOST_JSON = 2**28  # bytes; the results so far of a thousand tasks and ten seeds are fewer
 ADAM = ("step", "exp_avg", "exp_avg_sq")  # what it keeps of a parameter
 
 

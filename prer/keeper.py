@@ -96,7 +96,7 @@ class Keeper:
     def after_epoch(self, phase: str, under_way: Phase, done: int, epochs: int, seconds: float) -> None:
         """Copy what a phase has trained, where that may be asked for, and save it when it is time."""
         assert self.saved is not None
-        due = self.pace.due()
+        due = self.pace.due() or self.told is not None
         if due or done == epochs or seconds > LONG:
             # In one stroke, for a signal may come before or after any: the state and what was noted belong together.
             phases = self.saved.phases | {phase: under_way.copied(done)}
@@ -134,7 +134,7 @@ class Keeper:
             for each in numbers:
                 signal.signal(each, signal.SIG_DFL)
             self.told = number
-            if not self.writing:
+            if not self.writing and not _capturing():  # else it waits for the checkpoint's or the epoch's end
                 self.save()  # a whole one of the last epoch that was copied: none is half done
                 raise Interrupted(number)
 
@@ -147,6 +147,11 @@ class Keeper:
         finally:
             for number, handler in before.items():
                 signal.signal(number, handler)
+
+
+def _capturing() -> bool:
+    """Whether a GPU records a step right now; nothing may then be copied from it."""
+    return torch.cuda.is_initialized() and torch.cuda.is_current_stream_capturing()
 
 
 def differences(then: Mapping[str, Any], now: Mapping[str, Any], above: str = "") -> Iterator[str]:
