@@ -5,15 +5,17 @@
 from __future__ import annotations
 
 import math
-from typing import Any, Literal, cast
+from typing import Literal, cast
 
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
 from prer.address import Address
+from prer.blocks import Blocks
 from prer.density import Density, look_up
 from prer.errors import InputError
+from prer.kernels import kernels
 from prer.networks import stack  # noqa: F401, the example uses it
 
 Norm = Literal["batch", "running"]
@@ -104,51 +106,66 @@ class Flow(Density):
         self.std, self.mean = torch.std_mean(z, dim=1)
         self.std = self.std.clamp_min(1e-3 * self.std.mean(1, keepdim=True) + 1e-6)  # a dead dimension stays invertible
         if not self.started.any():
-            u = self._standardised(z)
+            u, v = self._standardised(z).mT, self._vectors(condition)
             for level in self.levels:
-                u, _ = level(u, condition, self.table, first=True)
-                u = u[..., level.leaving :]
+                u, _ = level(u, v, first=True)
+                u = u[:, level.leaving :]
             self.started.fill_(True)
 
     def forward(self, z: Tensor, condition: Tensor) -> tuple[Tensor, Tensor]:
         """Normalise: u = T^-1(z) [S, B, D] and the log-determinant of its Jacobian [S, B]."""
-        u = self._standardised(z)
-        log_det = -self.std.log().sum(-1, keepdim=True)
-        left = []
-        for level in self.levels:
-            u, change = level(u, condition, self.table)
-            log_det = log_det + change
-            left.append(u[..., : level.leaving])
-            u = u[..., level.leaving :]
-        return torch.cat([*left, u], dim=-1), log_det
+        u, log_det = self._normalised(z, self._vectors(condition))
+        return u.mT, log_det
 
     def inverse(self, u: Tensor, condition: Tensor) -> Tensor:
         """Generate: z = T(u), with the statistics of evaluation."""
-        *left, u = u.split([*(level.leaving for level in self.levels), self.levels[-1].staying], dim=-1)
-        for level, part in zip(reversed(self.levels), reversed(left), strict=True):
-            u = level.inverse(torch.cat([part, u], dim=-1), condition, self.table)
-        mean, std = self._centre()
-        return u * std + mean
+        return self._generated(u.mT, self._vectors(condition))
 
     def log_prob(self, z: Tensor, condition: Tensor) -> Tensor:
         """The prior of u plus the log-determinant (Eq. 4)."""
-        u, log_det = self(z, condition)
+        v = self._vectors(condition)
+        u, log_det = self._normalised(z, v)
         if self.weight_prior is not None:
-            mean, log_std = self._prior(self.weight_prior, condition)
+            mean, log_std = self._prior(self.weight_prior, v)
             u = (u - mean) * (-log_std).exp()
-            log_det = log_det - log_std.sum(-1)
-        return log_det - 0.5 * (u.square().sum(-1) + self.dimension * math.log(2 * math.pi))
+            log_det = log_det - log_std.sum(1)
+        return log_det - 0.5 * (u.square().sum(1) + self.dimension * math.log(2 * math.pi))
 
     def _draw(self, condition: Tensor, address: Address, temperature: float) -> Tensor:
-        u = temperature * address.normal(condition.shape[1], self.dimension).to(self.mean)
+        u = temperature * address.normal(condition.shape[1], self.dimension).to(self.mean).mT
+        v = self._vectors(condition)
         if self.weight_prior is not None:
-            mean, log_std = self._prior(self.weight_prior, condition)
+            mean, log_std = self._prior(self.weight_prior, v)
             u = mean + log_std.exp() * u
-        return self.inverse(u, condition)
+        return self._generated(u, v)
 
-    def _prior(self, weight: Tensor, condition: Tensor) -> tuple[Tensor, Tensor]:
-        """Mean and log standard deviation of u for each sample's class, each [S, B, D]."""
-        mean, log_std = look_up(self.table @ weight, condition).chunk(2, dim=-1)
+    # Within, features come before samples, [S, D, B]; `blocks.py` says why.
+
+    def _vectors(self, condition: Tensor) -> Tensor:
+        """The vector of each sample's class [S, V, B]."""
+        return look_up(self.table, condition).mT.contiguous()
+
+    def _normalised(self, z: Tensor, v: Tensor) -> tuple[Tensor, Tensor]:
+        u = self._standardised(z).mT
+        log_det = -self.std.log().sum(-1, keepdim=True)
+        left = []
+        for level in self.levels:
+            u, change = level(u, v)
+            log_det = log_det + change
+            left.append(u[:, : level.leaving])
+            u = u[:, level.leaving :]
+        return torch.cat([*left, u], dim=1), log_det
+
+    def _generated(self, u: Tensor, v: Tensor) -> Tensor:
+        *left, u = u.split([*(level.leaving for level in self.levels), self.levels[-1].staying], dim=1)
+        for level, part in zip(reversed(self.levels), reversed(left), strict=True):
+            u = level.inverse(torch.cat([part, u], dim=1), v)
+        mean, std = self._centre()
+        return torch.addcmul(mean, u.mT, std)
+
+    def _prior(self, weight: Tensor, v: Tensor) -> tuple[Tensor, Tensor]:
+        """Mean and log standard deviation of u for each sample's class, each [S, D, B]."""
+        mean, log_std = torch.bmm(weight.mT, v).chunk(2, dim=1)
         return mean, 2 * torch.tanh(log_std / 2)
 
     def _centre(self) -> tuple[Tensor, Tensor]:
@@ -158,8 +175,7 @@ class Flow(Density):
 class Level(nn.Module):
     """Blocks over one set of dimensions, their parameters stacked: norm, coupling, permutation.
 
-    The coupling's network is a -> size -> (scale, shift) of b. Its first layer meets the condition as a look-up: each
-    class's vector passes the weights once for a whole batch, together with the bias.
+    The coupling's network is a and the class's vector v -> size -> (scale, shift) of b.
     """
 
     mean: Tensor
@@ -193,71 +209,68 @@ class Level(nn.Module):
         self.register_buffer("order", torch.stack(orders))
         self.register_buffer("back", torch.stack([order.argsort() for order in orders]))
 
-    def forward(self, u: Tensor, condition: Tensor, table: Tensor, first: bool = False) -> tuple[Tensor, Tensor]:
-        """One pass towards the noise, and its log-determinant [S, B]."""
-        variances, scales = [], []
-        for k, block in enumerate(self._blocks(condition, table)):
+    def forward(self, u: Tensor, v: Tensor, first: bool = False) -> tuple[Tensor, Tensor]:
+        """One pass towards the noise [S, D, B], and its log-determinant [S, B]."""
+        if self.training and self.norm == "batch" and not first:
+            return self._trained(u, v)
+        log_det = 0.0
+        for k, block in enumerate(self._blocks(v)):
             mean, var = self._statistics(k, u, first)
-            u = (u - mean.unsqueeze(1)) * (var + self.eps).rsqrt().unsqueeze(1)
-            a, b = u.split((self.leaving, self.staying), dim=-1)
+            u = (u - mean.unsqueeze(2)) * (var + self.eps).rsqrt().unsqueeze(2)
+            a, b = u.split((self.leaving, self.staying), dim=1)
             scale, shift = self._coupling(a, *block)
-            u = torch.cat([a, torch.addcmul(shift, b, scale.sigmoid())], dim=-1)
-            u = _Permute.apply(u, self.order[0, k], self.back[0, k])
-            variances.append(var)
-            scales.append(scale)
-        log_std = 0.5 * (torch.stack(variances) + self.eps).log().sum((0, 2))
-        return u, F.logsigmoid(torch.stack(scales)).sum((0, 3)) - log_std.unsqueeze(1)
+            u = torch.cat([a, torch.addcmul(shift, b, scale.sigmoid())], dim=1).index_select(1, self.order[0, k])
+            log_det = log_det + F.logsigmoid(scale).sum(1) - 0.5 * (var + self.eps).log().sum(1, keepdim=True)
+        return u, cast(Tensor, log_det)
 
-    def inverse(self, u: Tensor, condition: Tensor, table: Tensor) -> Tensor:
+    def _trained(self, u: Tensor, v: Tensor) -> tuple[Tensor, Tensor]:
+        """The same with batch statistics, by the function that is made for it."""
+        layers = self.weight_in, self._weight_condition(), self.bias_in, self.weight_out, self.bias_out
+        constants = self.order[0], self.back[0], self.bounded, self.eps
+        ours = kernels("flow", u, v)
+        through = ours.FusedBlocks if ours and max(u.shape[1], v.shape[1]) <= ours.WIDTHS[-1] else Blocks
+        u, log_det, mean, var = through.apply(u, v, *layers, *constants)
+        self.mean.lerp_(mean, 1 - self.momentum)
+        self.var.lerp_(var, 1 - self.momentum)
+        return u, log_det
+
+    def inverse(self, u: Tensor, v: Tensor) -> Tensor:
         """The way back, with running statistics."""
-        for k, block in reversed(list(enumerate(self._blocks(condition, table)))):
-            u = u.index_select(-1, self.back[0, k])
-            a, b = u.split((self.leaving, self.staying), dim=-1)
+        for k, block in reversed(list(enumerate(self._blocks(v)))):
+            u = u.index_select(1, self.back[0, k])
+            a, b = u.split((self.leaving, self.staying), dim=1)
             scale, shift = self._coupling(a, *block)
-            u = torch.cat([a, (b - shift) / scale.sigmoid()], dim=-1)
-            u = u * (self.var[:, k] + self.eps).sqrt().unsqueeze(1) + self.mean[:, k].unsqueeze(1)
+            u = torch.cat([a, (b - shift) / scale.sigmoid()], dim=1)
+            u = u * (self.var[:, k] + self.eps).sqrt().unsqueeze(2) + self.mean[:, k].unsqueeze(2)
         return u
 
-    def _blocks(self, condition: Tensor, table: Tensor) -> list[tuple[Tensor, ...]]:
+    def _blocks(self, v: Tensor) -> list[tuple[Tensor, ...]]:
         """For each block: its first weights, what its first layer adds (bias and condition), its last layer."""
-        conditioned = self.weight_condition.shape[1]
-        entries = table.unsqueeze(1) @ self.weight_condition + self.bias_in[:, :conditioned].unsqueeze(2)
-        rows = look_up(entries.transpose(1, 2).flatten(2), condition)  # [S, B, K D]
-        looked_up = rows.unflatten(-1, (conditioned, -1)).unbind(2) if conditioned else ()
-        added = [*looked_up, *self.bias_in[:, conditioned:].unsqueeze(2).unbind(1)]
-        out = zip(self.weight_out.unbind(1), self.bias_out.unsqueeze(2).unbind(1), strict=True)
-        return [(w, plus, *last) for w, plus, last in zip(self.weight_in.unbind(1), added, out, strict=True)]
+        added = self._weight_condition().mT @ v.unsqueeze(1) + self.bias_in.unsqueeze(3)
+        layers = self.weight_in.mT, added, self.weight_out.mT, self.bias_out.unsqueeze(3)
+        return list(zip(*(t.unbind(1) for t in layers), strict=True))
+
+    def _weight_condition(self) -> Tensor:
+        """For every block [S, K, V, D]; zeros where it does not see the class."""
+        blind = self.bias_in.shape[1] - self.weight_condition.shape[1]
+        return F.pad(self.weight_condition, (0, 0, 0, 0, 0, blind)) if blind else self.weight_condition
 
     def _coupling(self, a: Tensor, w_in: Tensor, plus: Tensor, w_out: Tensor, bias: Tensor) -> tuple[Tensor, Tensor]:
         """What b is scaled by, before its sigmoid, and shifted by."""
-        h = torch.relu(torch.baddbmm(plus, a, w_in))
-        s, shift = torch.baddbmm(bias, h, w_out).chunk(2, dim=-1)
+        h = torch.relu(torch.baddbmm(plus, w_in, a))
+        s, shift = torch.baddbmm(bias, w_out, h).chunk(2, dim=1)
         return (3 * torch.tanh(s / 3) if self.bounded else s) + 2, shift
 
     def _statistics(self, k: int, u: Tensor, first: bool) -> tuple[Tensor, Tensor]:
         """What block k normalises by; in training and on the first batch the running estimates move, too."""
         if not (self.training or first):
             return self.mean[:, k], self.var[:, k]
-        var, mean = torch.var_mean(u, dim=1)
+        var, mean = torch.var_mean(u, dim=2)
         with torch.no_grad():
             keep = 0.0 if first else self.momentum
             self.mean[:, k].lerp_(mean, 1 - keep)
             self.var[:, k].lerp_(var, 1 - keep)
         return (self.mean[:, k].clone(), self.var[:, k].clone()) if self.norm == "running" else (mean, var)
-
-
-class _Permute(torch.autograd.Function):
-    """Permute the last axis; the gradient is a permutation again, where the generic one would scatter."""
-
-    @staticmethod
-    def forward(ctx: Any, u: Tensor, order: Tensor, back: Tensor) -> Tensor:
-        ctx.save_for_backward(back)
-        return u.index_select(-1, order)
-
-    @staticmethod
-    def backward(ctx: Any, *grads: Tensor) -> tuple[Tensor, None, None]:
-        (back,) = ctx.saved_tensors
-        return grads[0].index_select(-1, back), None, None
 
 
 def _permutation(size: int, block: int, address: Address) -> Tensor:
