@@ -58,7 +58,11 @@ class Address:
 
     def permutation(self, n: int) -> Tensor:
         """An order of 0..n-1 for each seed [S, n], the same on every platform and with every version."""
-        return torch.from_numpy(np.argsort(self.bits(n), axis=1, kind="stable")).to(self.device)
+        bits = self.bits(n)
+        if self.device == "cpu":
+            return torch.from_numpy(np.argsort(bits, axis=1, kind="stable"))
+        signed = (bits ^ np.uint64(1 << 63)).view(np.int64)  # in the same order; torch sorts no unsigned numbers
+        return torch.from_numpy(signed).to(self.device).argsort(dim=1, stable=True)
 
     def bits(self, n: int) -> np.ndarray:
         """Whole numbers of 64 random bits [S, n], the same on every platform and with every version."""

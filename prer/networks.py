@@ -20,6 +20,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from prer.address import Address
+from prer.kernels import kernels
 
 SMALLEST_IMAGE = 8
 M = TypeVar("M", bound=nn.Module)
@@ -50,6 +51,9 @@ class Conv2d(nn.Conv2d):
             return super().forward(input)
         height, width = input.shape[3:]
         positions = _tiny(self, (height, width), input.is_cuda)
+        ours = kernels("convolution", input, self.weight)
+        if ours:
+            return ours.convolve(input, self.weight, self.bias, self.padding)
         if positions is None:
             return _grouped(F.conv2d, self, input)
         y = torch.bmm(input.flatten(2), _as_matrix(self.weight, positions))
@@ -74,6 +78,9 @@ class ConvTranspose2d(nn.ConvTranspose2d):
         (h, w), (p, q), (more_h, more_w) = input.shape[3:], self.padding, self.output_padding
         size = 2 * h + 2 - 2 * p + more_h, 2 * w + 2 - 2 * q + more_w
         positions = _tiny(self, size, input.is_cuda)
+        ours = kernels("convolution", input, self.weight)
+        if ours:
+            return ours.mirror(input, self.weight, self.bias, self.padding, size)
         if positions is None:
             return _grouped(F.conv_transpose2d, self, input, output_padding=self.output_padding)
         y = torch.bmm(input.flatten(2), _as_matrix(self.weight, positions).mT)
@@ -86,12 +93,25 @@ def halved(size: int, padding: int) -> int:
 
 
 def _grouped(convolve: Callable[..., Tensor], layer: Conv2d | ConvTranspose2d, x: Tensor, **more: object) -> Tensor:
-    """All seeds as the groups of one convolution."""
+    """All seeds as the groups of one convolution; on a CPU one after another, which it does faster."""
+    if not x.is_cuda:
+        return _each(convolve, layer, x, **more)
     # Between two such layers both transpositions are views of the same memory, so nothing is copied.
     S, B = x.shape[:2]
     weight, bias = layer.weight.flatten(0, 1), layer.bias.flatten()
     y = convolve(x.transpose(0, 1).flatten(1, 2), weight, bias, stride=2, padding=layer.padding, groups=S, **more)
     return y.view(B, S, -1, *y.shape[2:]).transpose(0, 1)
+
+
+def _each(convolve: Callable[..., Tensor], layer: Conv2d | ConvTranspose2d, x: Tensor, **more: object) -> Tensor:
+    """Seed by seed, with channels last in memory, which is faster on a CPU; they stay there until the last layer."""
+    seeds = zip(*(t.unbind(0) for t in (_channels_last(x), _channels_last(layer.weight), layer.bias)), strict=True)
+    ys = [convolve(x, weight, bias, stride=2, padding=layer.padding, **more) for x, weight, bias in seeds]
+    return torch.stack([y.permute(0, 2, 3, 1) for y in ys]).movedim(-1, 2) if len(ys) > 1 else ys[0].unsqueeze(0)
+
+
+def _channels_last(x: Tensor) -> Tensor:
+    return x.movedim(2, -1).contiguous().movedim(-1, 2)
 
 
 def _tiny(layer: Conv2d | ConvTranspose2d, size: tuple[int, int], cuda: bool) -> Tensor | None:

@@ -66,6 +66,8 @@ def learn(
     """
     seeds, device = as_seeds(seeds), as_device(device)
     torch.backends.cudnn.deterministic = True  # its other convolutions add in no fixed order, and are no faster here
+    if device == "cuda":
+        torch.set_float32_matmul_precision("high")  # products in TF32, as those of convolutions are anyway
     begin, name = keeper.begin if keeper else time.perf_counter(), getattr(stream, "name", "arriving")
     met: list[Task] = []
     ledger, done = Ledger(), keeper.before.about["tasks"] if keeper and keeper.before else 0

@@ -1,4 +1,6 @@
-"""One training step, repeated: plain on a CPU, a captured graph on a GPU."""
+"""A training step, repeated: plain on a CPU, a captured graph on a GPU."""
+
+# S seeds, n steps
 
 from __future__ import annotations
 
@@ -9,13 +11,15 @@ import torch
 from torch import Tensor, nn
 
 Optimiser = Literal["adam", "sgd"]
+WARM_UP = 3  # libraries set themselves up in the first calls, which a capture must not see
 
 
 class Step:
-    """Loss, gradient, update; called with the tensors of one batch, returns the loss of every seed [S].
+    """Loss, gradient, update.
 
-    On a GPU the step is a graph: after a few ordinary calls it is captured once and replayed, so that the hundreds of
-    small kernels of a flow cost no time on the host. Results are those of the plain path.
+    On a GPU the step is a graph: after a few ordinary ones it is captured and replayed, so that hundreds of small
+    kernels cost the host no time. The graph itself takes its batch out of the tensors of many steps. Results are those
+    of the plain path.
 
     Args:
         loss: a function of a batch's tensors that gives the loss of each seed [S]. Seeds share no parameter, so the
@@ -45,27 +49,31 @@ class Step:
             self.optimiser: torch.optim.Optimizer = torch.optim.SGD(parameters, self.rate, fused=True)
         else:
             self.optimiser = torch.optim.Adam(parameters, self.rate, fused=True, capturable=parameters[0].is_cuda)
-        self.calls = 0
+        self.warmed_up = 0
         self.graph: torch.cuda.CUDAGraph | None = None
 
-    def __call__(self, *batch: Tensor) -> Tensor:
-        """Train on one batch."""
-        if not self.captured:
-            return self._plain(*batch)
-        self.calls += 1
-        if self.calls <= 3:  # libraries set themselves up in the first calls, which a capture must not see
-            return self._aside(*batch)
-        graph = self.graph or self._capture(batch)
-        for static, new in zip(self.batch, batch, strict=True):
-            static.copy_(new)
-        graph.replay()
-        return self.result.clone()
+    def __call__(self, *tensors: Tensor) -> Tensor:
+        """Train on the batches of n steps, each tensor [S, n, ...]; returns the sum of losses [S].
+
+        No later call may have more steps than the first one.
+        """
+        total = torch.zeros(len(tensors[0]), device=self.rate.device)
+        plain = WARM_UP - self.warmed_up if self.captured else tensors[0].shape[1]
+        for batch in zip(*(t[:, :plain].unbind(1) for t in tensors), strict=True):
+            total += self._aside(*batch) if self.captured else self.plain(*batch)
+            self.warmed_up += 1
+        if plain < tensors[0].shape[1]:
+            if self.graph is None:
+                self._capture(tensors)
+            total += self._replayed([t[:, plain:] for t in tensors])
+        return total
 
     def slow_down(self, factor: float) -> None:
         """Go on with this share of the learning rate."""
         self.rate.fill_(factor * self.lr)
 
-    def _plain(self, *batch: Tensor) -> Tensor:
+    def plain(self, *batch: Tensor) -> Tensor:
+        """One step."""
         self.optimiser.zero_grad(set_to_none=True)
         loss = self.loss(*batch)
         loss.sum().backward()
@@ -77,14 +85,27 @@ class Step:
         side = torch.cuda.Stream()
         side.wait_stream(torch.cuda.current_stream())
         with torch.cuda.stream(side):
-            loss = self._plain(*batch)
+            loss = self.plain(*batch)
         torch.cuda.current_stream().wait_stream(side)
         return loss
 
-    def _capture(self, batch: Sequence[Tensor]) -> torch.cuda.CUDAGraph:
-        self.batch = [t.clone() for t in batch]
+    def _replayed(self, tensors: Sequence[Tensor]) -> Tensor:
+        assert self.graph is not None
+        steps = tensors[0].shape[1]
+        for static, new in zip(self.batches, tensors, strict=True):
+            static[:, :steps].copy_(new)
+        self.number.zero_()
+        self.total.zero_()
+        for _ in range(steps):
+            self.graph.replay()
+        return self.total.clone()
+
+    def _capture(self, largest: Sequence[Tensor]) -> None:
+        self.batches = [torch.empty_like(t, memory_format=torch.contiguous_format) for t in largest]
+        self.number = torch.zeros(1, dtype=torch.long, device=self.rate.device)
+        self.total = torch.zeros(len(largest[0]), device=self.rate.device)
         self.graph = torch.cuda.CUDAGraph()
         self.optimiser.zero_grad(set_to_none=True)
         with torch.cuda.graph(self.graph):
-            self.result = self._plain(*self.batch)
-        return self.graph
+            self.total += self.plain(*(t.index_select(1, self.number).squeeze(1) for t in self.batches))
+            self.number += 1

@@ -30,6 +30,7 @@ from prer.step import Optimiser, Step
 from prer.task import Label, Task
 
 EVALUATION_ROWS = 1024  # samples that are embedded at once where no gradient is needed
+AT_ONCE = 32  # steps whose samples are gathered together
 
 Observer = Callable[[dict[str, Any]], None]
 
@@ -255,8 +256,7 @@ class Learner(ABC):
             epochs: how many.
             lr: learning rate.
             optimiser: "adam" or "sgd".
-            gather: turns a step's first tensor, rows, into samples; outside of what a GPU captures, so that data may
-                lie anywhere.
+            gather: turns the first tensor, rows, into samples; some steps at a time, so that data may lie anywhere.
             before_update: in place of `before_step`.
             also: tensors that steps change in place beside the parameters.
             decay: let the learning rate fall linearly over the epochs.
@@ -275,7 +275,7 @@ class Learner(ABC):
             step.slow_down(1 - epoch / epochs if decay else 1.0)
             inputs = feed(self.address_ / task / phase / epoch)
             total = torch.zeros(len(self.address_.seeds), device=self.address_.device)
-            for first, *others in zip(*(t.unbind(1) for t in inputs), strict=True):
+            for first, *others in zip(*(t.split(AT_ONCE, 1) for t in inputs), strict=True):
                 total += step(*(gather(first) if gather else (first,)), *others)
             losses = (total / inputs[0].shape[1]).tolist()
             seconds = time.perf_counter() - begin
