@@ -132,6 +132,36 @@ def privacy(folder: Path, count: int) -> None:
     show_distances(Console(emoji=False, highlight=False), check(*load_model(folder), count))
 
 
+@commands.command()
+@click.option("--quick", is_flag=True, help="Measure little, in less than a minute; for a first look.")
+@click.option("--against", multiple=True, metavar="PEER", help="avalanche, normflows or nflows; may be given again.")
+@click.option("--device", default="auto", show_default=True, help="auto, cpu or cuda.")
+@click.option("--json", "file", type=click.Path(path_type=Path, dir_okay=False), help="Write every time taken there.")
+def bench(quick: bool, against: tuple[str, ...], device: str, file: Path | None) -> None:
+    """Measure what training costs here, in turn with a bare PyTorch loop and with other libraries.
+
+    \b
+    prer bench --quick
+    prer bench --against avalanche --json bench.json
+    """
+    from rich.console import Console
+
+    from prer.bench import suite, table
+    from prer.console import say
+
+    console = Console(emoji=False, highlight=False)
+    if file is not None:
+        suite.check_writable(file)
+    sizes = suite.QUICK if quick else suite.FULL
+    record = suite.measure(sizes, against, device, lambda part: say(console, f"measuring {part}"))
+    options = [*(["--quick"] if quick else []), *(f"--against {name}" for name in against), f"--device {device}"]
+    record = {"command": " ".join(["prer bench", *options])} | record
+    table.show(console, record)
+    if file is not None:
+        suite.write(file, record)
+        click.echo(f"Written: {file}")
+
+
 class DefaultGroup(click.Group):
     """A group in which `run` may be left out: a first word that is no command is given to it."""
 

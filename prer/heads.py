@@ -1,4 +1,4 @@
-"""All heads as one module: every sample is answered by the head of its own task, at a cost that does not grow."""
+"""All heads as one module: every sample is answered by the head of its own task, at a cost that hardly grows."""
 
 # S seeds, T heads, B batch, D embedding, K outputs of the widest head
 
@@ -11,6 +11,8 @@ from torch import Tensor, nn
 
 from prer.networks import Head
 
+FEW = 16  # heads up to which asking all and taking one answer is faster than gathering weights for each sample
+
 
 class Heads(nn.Module):
     """The layers of all heads on an axis of their own. Trained in their place, and given back when that is done."""
@@ -22,6 +24,7 @@ class Heads(nn.Module):
         self.heads = [head.linears() for head in heads]  # a plain list: their parameters are not trained here
         self.dropout = heads[0].dropout
         self.widths = [head.classes for head in heads]
+        self.ragged = len(set(self.widths)) > 1  # whether some head lacks outputs that another has
         places = torch.arange(max(self.widths))
         self.register_buffer("there", places < torch.tensor(self.widths).unsqueeze(1))  # [T, K]
         self.weights = nn.ParameterList(self._stacked(layer, "weight") for layer in range(3))  # [S, T, out, in]
@@ -36,25 +39,54 @@ class Heads(nn.Module):
 
     def forward(self, z: Tensor, head: Tensor, noise: Tensor | None = None) -> Tensor:
         """Logits [S, B, K] of embeddings [S, B, D], each by its head [S, B]; 0 where a head has no such output."""
-        seeds = torch.arange(len(z), device=z.device).unsqueeze(1)
-        a, b = (None, None) if noise is None else noise.split([w.shape[2] for w in list(self.weights)[:2]], dim=-1)
-        h = z
-        for layer, drawn in enumerate((a, b, None)):
-            weight, bias = self.weights[layer][seeds, head], self.biases[layer][seeds, head]
-            h = torch.baddbmm(bias.flatten(0, 1).unsqueeze(2), weight.flatten(0, 1), h.flatten(0, 1).unsqueeze(2))
-            h = h.view(*z.shape[:2], -1)
-            h = torch.relu(h) if layer < 2 else h
-            h = h if drawn is None else h * (drawn >= self.dropout) / (1 - self.dropout)
-        return h
+        if len(self.heads) > FEW:
+            return self._by_its_own(z, head, noise)
+        every = self.every(z, noise)
+        return every.gather(2, head[..., None, None].expand(-1, -1, 1, every.shape[3])).squeeze(2)
+
+    def every(self, z: Tensor, noise: Tensor | None = None) -> Tensor:
+        """Logits [S, B, T, K] of all heads for embeddings [S, B, D]; 0 where a head has no such output."""
+        S, T = self.weights[0].shape[:2]
+        h = z.unsqueeze(1).expand(-1, T, -1, -1)  # [S, T, B, D]
+        for layer, drawn in enumerate((*self._parted(noise), None)):
+            weight, bias = self.weights[layer].flatten(0, 1), self.biases[layer].flatten(0, 1)
+            h = torch.baddbmm(bias.unsqueeze(1), h.flatten(0, 1), weight.mT).unflatten(0, (S, T))
+            if layer < 2:
+                h = self._drop(torch.relu(h), None if drawn is None else drawn.unsqueeze(1))
+        return h.transpose(1, 2)
 
     def of(self, head: int, z: Tensor, noise: Tensor | None = None) -> Tensor:
         """Logits of one head for all."""
-        index = torch.full(z.shape[:2], head, device=z.device)
-        return self(z, index, noise)[..., : self.widths[head]]
+        h = z
+        for layer, drawn in enumerate((*self._parted(noise), None)):
+            h = torch.baddbmm(self.biases[layer][:, head].unsqueeze(1), h, self.weights[layer][:, head].mT)
+            h = self._drop(torch.relu(h), drawn) if layer < 2 else h
+        return h[..., : self.widths[head]]
+
+    def _by_its_own(self, z: Tensor, head: Tensor, noise: Tensor | None) -> Tensor:
+        """The same as `forward` at a cost that does not grow: every sample has its head's weights gathered."""
+        seeds = torch.arange(len(z), device=z.device).unsqueeze(1)
+        h = z
+        for layer, drawn in enumerate((*self._parted(noise), None)):
+            weight, bias = self.weights[layer][seeds, head], self.biases[layer][seeds, head]
+            h = torch.baddbmm(bias.flatten(0, 1).unsqueeze(2), weight.flatten(0, 1), h.flatten(0, 1).unsqueeze(2))
+            h = h.view(*z.shape[:2], -1)
+            h = self._drop(torch.relu(h), drawn) if layer < 2 else h
+        return h
+
+    def _parted(self, noise: Tensor | None) -> tuple[Tensor | None, Tensor | None]:
+        """The noise of each hidden layer."""
+        if noise is None:
+            return None, None
+        a, b = noise.split([self.weights[0].shape[2], self.weights[1].shape[2]], dim=-1)
+        return a, b
+
+    def _drop(self, h: Tensor, noise: Tensor | None) -> Tensor:
+        return h if noise is None else h * (noise >= self.dropout) / (1 - self.dropout)
 
     def masked(self, logits: Tensor, head: Tensor) -> Tensor:
         """The same, with minus infinity where a head has no such output."""
-        return logits.masked_fill(~self.there[head], -torch.inf)
+        return logits.masked_fill(~self.there[head], -torch.inf) if self.ragged else logits
 
     @torch.no_grad()
     def give_back(self) -> None:

@@ -27,10 +27,10 @@ class Kept(nn.Module):
         """How many samples each seed has."""
         return next((t.shape[1] for t in self.buffers()), 0)
 
-    def at(self, index: Tensor) -> dict[str, Tensor]:
-        """Everything noted of samples by their numbers [S, m]."""
+    def at(self, index: Tensor, *names: str) -> dict[str, Tensor]:
+        """What is noted of samples by their numbers [S, m]: these notes, or all."""
         seeds = torch.arange(len(index), device=index.device).unsqueeze(1)
-        return {name: t[seeds, index] for name, t in self.named_buffers()}
+        return {name: t[seeds, index] for name, t in self.named_buffers() if not names or name in names}
 
     def keep(self, index: Tensor) -> None:
         """Forget all but these [S, n]."""

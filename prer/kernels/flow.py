@@ -54,7 +54,7 @@ class FusedBlocks(torch.autograd.Function):
         """And back."""
         normed, rstd, h, s, v, weight_in, weight_condition, weight_out, back = ctx.saved_tensors
         layers = weight_in.contiguous(), weight_out.contiguous()
-        g_u, g_in, g_out = _backward(*grads[:2], (normed, rstd, h, s), layers, back, ctx.sizes)
+        g_u, g_in, g_out = _backward(grads[0], grads[1], (normed, rstd, h, s), layers, back, ctx.sizes)
         a = normed[:-1, :, : ctx.sizes.la]
         return g_u, *of_layers(v, a, h, weight_condition, g_in, g_out), None, None, None, None
 

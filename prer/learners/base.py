@@ -187,7 +187,9 @@ class Learner(ABC):
     @property
     def head_(self) -> Head:
         """The head of the current task."""
-        return self._heads()[self.head_of_[-1]]
+        head = self.heads_[self.head_of_[-1]]
+        assert isinstance(head, Head)
+        return head
 
     def _heads(self) -> list[Head]:
         return [head for head in self.heads_ if isinstance(head, Head)]

@@ -43,7 +43,7 @@ class DER(Learner):
         if not batch.past or self.bank_ is None:
             return super().loss(batch)
         index, noise = batch.past
-        old, new, m = self.kept_.at(index), batch.y.shape[1], self.memory_batch
+        old, new, m = self.kept_.at(index, "x", "y", "head", "logits"), batch.y.shape[1], self.memory_batch
         z = self.encoder_(torch.cat([batch.x, self.inputs_(old["x"])], dim=1))
         # Logits were noted without dropout, and are compared without.
         now, before = self.bank_(z[:, new : new + m], old["head"][:, :m]), old["logits"][:, :m]

@@ -50,12 +50,15 @@ class Quadratic(nn.Module):
 
     def energy(self, weights: dict[str, nn.Parameter]) -> Tensor | float:
         """The quadratic at these weights, for each seed [S]."""
-        total: Tensor | float = 0.0
-        for name, weight in weights.items():
-            spring = self.spring(name)
-            if spring is not None:
-                total = total + (spring[0] * (weight - spring[1]).square()).flatten(1).sum(1)
-        return total
+        springs = {name: self.spring(name) for name in weights}
+        held = [(weights[name], *spring) for name, spring in springs.items() if spring is not None]
+        if not held:
+            return 0.0
+        # As one vector: a few operations on all weights are far faster than as many on each.
+        weight, importance, anchor = (
+            torch.cat([t.flatten(1) for t in kind], dim=1) for kind in zip(*held, strict=True)
+        )
+        return (importance * (weight - anchor).square()).sum(1)
 
 
 @dataclass(kw_only=True)

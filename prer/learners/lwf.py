@@ -87,27 +87,28 @@ class LWF(Learner):
             return super().loss(batch)
         if self.form == "classic":
             z, said = self.encoder_(batch.x), batch.past[0]  # [S, B, T, K]
-            heads = torch.arange(said.shape[2], device=z.device).repeat(batch.y.shape[1]).expand(len(z), -1)
-            now = self.bank_(z.repeat_interleave(said.shape[2], dim=1), heads)[..., : said.shape[3]]
+            now, there = (t[..., : said.shape[2], : said.shape[3]] for t in (self.bank_.every(z), self.bank_.there))
             # The mean over samples, the sum over heads: every old task counts as much as if it were alone.
-            held = said.shape[2] * self._distilled(said.flatten(1, 2), now, heads)
-            return self.cross_entropy(z, batch.y, batch.noise) + self.weight * held
+            held = self._distilled(said, now, there).sum(-1)
+            return self.cross_entropy(z, batch.y, batch.noise) + self.weight * held.mean(1)
         old, new = self.kept_.at(batch.past[0]), batch.y.shape[1]
         z = self.encoder_(torch.cat([batch.x, self.inputs_(old["x"])], dim=1))
-        now = self.bank_(z[:, new:], old["head"])[..., : old["logits"].shape[2]]
-        held = self._distilled(old["logits"], now, old["head"])
-        return self.cross_entropy(z[:, :new], batch.y, batch.noise) + self.weight * held
+        before, head = old["logits"], old["head"]
+        now, there = (t[..., : before.shape[2]] for t in (self.bank_(z[:, new:], head), self.bank_.there[head]))
+        held = self._distilled(before, now, there)
+        return self.cross_entropy(z[:, :new], batch.y, batch.noise) + self.weight * held.mean(1)
 
-    def _distilled(self, before: Tensor, now: Tensor, head: Tensor) -> Tensor:
-        """T^2 KL(before || now) at temperature T, mean over samples [S]."""
+    def _distilled(self, before: Tensor, now: Tensor, there: Tensor) -> Tensor:
+        """T^2 KL(before || now) at temperature T of each sample, over those outputs that are there."""
         assert self.bank_ is not None
-        absent = ~self.bank_.there[head][..., : before.shape[-1]]
-        p = (before / self.softness).masked_fill(absent, -torch.inf).softmax(-1)
+        before, now = before / self.softness, now / self.softness
+        if not self.bank_.ragged:
+            return self.softness**2 * (before.softmax(-1) * (before.log_softmax(-1) - now.log_softmax(-1))).sum(-1)
+        p = before.masked_fill(~there, -torch.inf).softmax(-1)
         log_p, log_q = (
-            (t / self.softness).masked_fill(absent, -torch.inf).log_softmax(-1).masked_fill(absent, 0.0)
-            for t in (before, now)
+            t.masked_fill(~there, -torch.inf).log_softmax(-1).masked_fill(~there, 0.0) for t in (before, now)
         )
-        return self.softness**2 * (p * (log_p - log_q)).sum(-1).mean(1)
+        return self.softness**2 * (p * (log_p - log_q)).sum(-1)
 
     def after_task(self, task: Task) -> None:
         """Keep some samples and what is said of them now (rehearsal)."""

@@ -49,7 +49,7 @@ class Replay(Learner):
         if not batch.past or self.bank_ is None:
             return super().loss(batch)
         index, noise = batch.past
-        old, new = self.kept_.at(index), batch.y.shape[1]
+        old, new = self.kept_.at(index, "x", "y", "head"), batch.y.shape[1]
         z = self.encoder_(torch.cat([batch.x, self.inputs_(old["x"])], dim=1))
         logits = self.bank_.masked(self.bank_(z[:, new:], old["head"], noise), old["head"])
         return self.cross_entropy(z[:, :new], batch.y, batch.noise) + self.weight * mean_cross_entropy(logits, old["y"])

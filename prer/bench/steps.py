@@ -1,0 +1,77 @@
+"""A training step of our learners against a bare loop that does the same work, and against peers."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Callable, Mapping
+from typing import Any, NamedTuple
+
+from prer.bench.bare import Bare, BareClassic, BareEWC, BareGEM, BareRehearsal, BareReplay
+from prer.bench.clock import Turn, alternate, found
+from prer.bench.ready import after, pictures
+from prer.learners import LEARNERS
+from prer.learners.base import Learner
+from prer.stream import Stream
+
+PAST = 2  # tasks that lie behind: of five tasks, as many as on the average
+MEMORY = 64  # GEM's samples of each task, of which every step uses all, as Avalanche's does
+
+
+class Method(NamedTuple):
+    """A learner with its settings, and the loop that does the same."""
+
+    learner: str
+    settings: dict[str, Any]
+    bare: Callable[..., Bare]
+
+
+METHODS = {
+    "naive": Method("naive", {}, Bare),
+    "ewc": Method("ewc", {}, BareEWC),
+    "lwf, classic": Method("lwf", {"form": "classic"}, BareClassic),
+    "lwf, rehearsal": Method("lwf", {"form": "rehearsal"}, BareRehearsal),
+    "replay": Method("replay", {"selection": "balanced"}, BareReplay),
+    "gem": Method("gem", {"size": MEMORY, "memory_batch": 0}, BareGEM),
+}
+
+Peer = Callable[[str, Stream, int, int, str], Turn | None]  # method, stream, past tasks, epochs, device
+
+
+class Size(NamedTuple):
+    """How much is measured."""
+
+    samples: int  # of a task
+    epochs: int  # of a turn; the first is not counted
+    repeats: int
+
+
+FULL = Size(1984, 2, 9)  # 31 whole batches
+QUICK = Size(512, 2, 3)
+
+
+def compare(
+    size: Size, device: str = "cpu", peers: Mapping[str, Peer] | None = None, say: Callable[[str], object] = str
+) -> dict[str, Any]:
+    """Every method: ours, the bare loop and the peers that have it, in turn."""
+    stream, results = pictures(PAST + 1, size.samples, 28), {}
+    for name, method in METHODS.items():
+        say(f"a step of {name}")
+        turns = ours_and_bare(method, stream, size.epochs, device)
+        for peer, make in (peers or {}).items():
+            turn = make(name, stream, PAST, size.epochs, device)
+            turns |= {peer: turn} if turn else {}
+        results[name] = found(alternate(turns, size.repeats))
+    return results
+
+
+def ours_and_bare(method: Method, stream: Stream, epochs: int, device: str) -> dict[str, Turn]:
+    """A turn of each, from the same state."""
+    ready = after(PAST, built(method, epochs=epochs), stream, device=device)
+    met = copy.deepcopy(ready.learner)
+    met.meet(ready.task)
+    return {"ours": ready.turn, "bare loop": method.bare(met, ready.task, epochs).turn}
+
+
+def built(method: Method, **settings: Any) -> Learner:
+    """The method's learner."""
+    return LEARNERS[method.learner](**method.settings | settings)
