@@ -25,6 +25,7 @@ from torch import Tensor, nn
 
 from prer.disk import as_json, checksum, content, durable, room, settle
 from prer.errors import InputError, RunError
+from prer.optimisers import Optimiser
 
 VERSION = 1
 FLOOR = 5.0  # seconds between two checkpoints, at least
@@ -49,9 +50,7 @@ class Trained:
 class Phase:
     """The tensors of a phase that is under way: parameters, what else its steps change, and its optimiser's state."""
 
-    def __init__(
-        self, parameters: Sequence[nn.Parameter], also: Sequence[Tensor], optimiser: torch.optim.Optimizer
-    ) -> None:
+    def __init__(self, parameters: Sequence[nn.Parameter], also: Sequence[Tensor], optimiser: Optimiser) -> None:
         self.parameters, self.also, self.optimiser = parameters, also, optimiser
 
     def tensors(self) -> Iterator[tuple[str, Tensor]]:
@@ -59,8 +58,7 @@ class Phase:
         for i, parameter in enumerate(self.parameters):
             yield f"parameter.{i}", parameter.detach()
             for key, value in self.optimiser.state[parameter].items():
-                if isinstance(value, Tensor):
-                    yield f"optimiser.{i}.{key}", value
+                yield f"optimiser.{i}.{key}", value
         yield from ((f"also.{i}", tensor) for i, tensor in enumerate(self.also))
 
     def copied(self, epochs: int) -> Trained:

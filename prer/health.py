@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 MOST_OUTSIDE = 0.95  # share of a seed's samples of the past; a flow that has hardly learned may have half of them there
 MOST_OLD = 100  # old classes that are looked at after a task
 SAMPLES = 200  # of each class
+AT_ONCE = 10  # classes
 
 
 @torch.no_grad()
@@ -28,26 +29,28 @@ def of_classes(learner: PRER) -> Iterator[dict[str, Any]]:
     Of very many classes the newest are looked at, and some of the others by lot: a long stream must not slow down.
     """
     now, old = len(learner.tasks_) - 1, learner.tasks_[-1].start
-    drawn = (learner.address_ / now / "health").permutation(old)[0, :MOST_OLD].tolist()
-    looked_at = {*drawn, *learner.tasks_[-1]}
-    for task, classes in enumerate(learner.tasks_):
-        for c in sorted(looked_at.intersection(classes)):
-            place = learner.address_ / now / "health" / c
-            y = torch.full((len(place.seeds), SAMPLES), c, device=place.device)
-            z = learner.density_.sample(y, place, learner.temperature)
-            x = learner.decoder_(z)
-            again = learner.encoder_(x)
-            head, output = learner.heads_[learner.head_of_[task]], learner.outputs_[task][c - classes.start]
-            yield {
-                "event": "health",
-                "task": now,
-                "class": learner.labels_[c],
-                "agreement": (head(z).argmax(-1) == output).float().mean(1).tolist(),
-                "agreement_decoded": (head(again).argmax(-1) == output).float().mean(1).tolist(),
-                "reconstruction": (x - learner.decoder_(again)).square().flatten(2).sum(-1).mean(1).tolist(),
-                "distance": learner.distance_between(z, again).mean(1).tolist(),
-                "nll": (-learner.density_.log_prob(again, y)).mean(1).tolist(),
-            }
+    address = learner.address_ / now / "health"
+    looked_at = sorted({*address.permutation(old)[0, :MOST_OLD].tolist(), *learner.tasks_[-1]})
+    task_of = [task for task, classes in enumerate(learner.tasks_) for _ in classes]
+    outputs = [output for of_task in learner.outputs_ for output in of_task]
+    for first in range(0, len(looked_at), AT_ONCE):
+        classes = looked_at[first : first + AT_ONCE]
+        y = learner.numbers(classes).repeat_interleave(SAMPLES).expand(len(address.seeds), -1)
+        z = learner.density_.sample(y, address / first, learner.temperature)
+        x = learner.decoder_(z)
+        again = learner.encoder_(x)
+        each = {
+            "reconstruction": (x - learner.decoder_(again)).square().flatten(2).sum(-1),
+            "distance": learner.distance_between(z, again),
+            "nll": -learner.density_.log_prob(again, y),
+        }
+        figures = {name: values.unflatten(1, (-1, SAMPLES)).mean(2) for name, values in each.items()}
+        for i, (c, *of_class) in enumerate(zip(classes, *(t.split(SAMPLES, 1) for t in (z, again)), strict=True)):
+            head = learner.heads_[learner.head_of_[task_of[c]]]
+            agreement = [(head(z).argmax(-1) == outputs[c]).float().mean(1).tolist() for z in of_class]
+            event = {"event": "health", "task": now, "class": learner.labels_[c]}
+            event |= dict(zip(("agreement", "agreement_decoded"), agreement, strict=True))
+            yield event | {name: values[:, i].tolist() for name, values in figures.items()}
 
 
 def check_samples(learner: PRER, outside: Tensor, y_hat: Tensor) -> None:

@@ -5,12 +5,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Literal
 
 import torch
 from torch import Tensor, nn
 
-Optimiser = Literal["adam", "sgd"]
+from prer.optimisers import OPTIMISERS, Name
+
 WARM_UP = 3  # libraries set themselves up in the first calls, which a capture must not see
 
 
@@ -36,7 +36,7 @@ class Step:
         loss: Callable[..., Tensor],
         parameters: Sequence[nn.Parameter],
         *,
-        optimiser: Optimiser,
+        optimiser: Name,
         lr: float,
         before_update: Callable[[], None],
         capture: bool = True,
@@ -44,11 +44,8 @@ class Step:
         self.loss, self.before_update = loss, before_update
         self.captured = capture and parameters[0].is_cuda
         self.lr = lr
-        self.rate = torch.tensor(lr, device=parameters[0].device)  # a tensor, so that a captured step sees it change
-        if optimiser == "sgd":
-            self.optimiser: torch.optim.Optimizer = torch.optim.SGD(parameters, self.rate, fused=True)
-        else:
-            self.optimiser = torch.optim.Adam(parameters, self.rate, fused=True, capturable=parameters[0].is_cuda)
+        self.rate = torch.tensor(lr, device=parameters[0].device)
+        self.optimiser = OPTIMISERS[optimiser](parameters, self.rate)
         self.warmed_up = 0
         self.graph: torch.cuda.CUDAGraph | None = None
 
@@ -74,7 +71,7 @@ class Step:
 
     def plain(self, *batch: Tensor) -> Tensor:
         """One step."""
-        self.optimiser.zero_grad(set_to_none=True)
+        self.optimiser.zero_grad()
         loss = self.loss(*batch)
         loss.sum().backward()
         self.before_update()
@@ -105,7 +102,7 @@ class Step:
         self.number = torch.zeros(1, dtype=torch.long, device=self.rate.device)
         self.total = torch.zeros(len(largest[0]), device=self.rate.device)
         self.graph = torch.cuda.CUDAGraph()
-        self.optimiser.zero_grad(set_to_none=True)
+        self.optimiser.zero_grad()
         with torch.cuda.graph(self.graph):
             self.total += self.plain(*(t.index_select(1, self.number).squeeze(1) for t in self.batches))
             self.number += 1

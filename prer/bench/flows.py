@@ -88,7 +88,7 @@ def our_turns(z: Tensor, classes: Tensor, steps: int, device: str) -> dict[str, 
     )
     frozen.eval().requires_grad_(False)
     return {
-        "training": repeated(lambda: step(z.unsqueeze(0), every), steps, device),
+        "training": repeated(lambda: step(z[None, None], every.unsqueeze(1)), steps, device),
         "sampling": repeated(lambda: frozen.sample(asked, address), steps, device),
     }
 

@@ -25,8 +25,9 @@ from prer.errors import InputError, RunError
 from prer.heads import Heads
 from prer.memory import Kept
 from prer.networks import Encoder, Head, Inputs, floats, put, stack
+from prer.optimisers import Name
 from prer.settings import checked, setting
-from prer.step import Optimiser, Step
+from prer.step import Step
 from prer.task import Label, Task
 
 EVALUATION_ROWS = 1024  # samples that are embedded at once where no gradient is needed
@@ -62,7 +63,7 @@ class Learner(ABC):
     batch: int = setting(64, "samples in a batch", low=2)
     epochs: int = setting(10, "epochs of a classifier's training", low=0)
     lr: float = setting(1e-3, "learning rate of a classifier", low=0, high=1e30)
-    optimiser: Optimiser = setting("adam", "optimiser of a classifier: adam or sgd")
+    optimiser: Name = setting("adam", "optimiser of a classifier: adam or sgd")
 
     # -- override points -----------------------------------------------------------------------------------------
 
@@ -242,7 +243,7 @@ class Learner(ABC):
         *,
         epochs: int,
         lr: float,
-        optimiser: Optimiser = "adam",
+        optimiser: Name = "adam",
         gather: Callable[[Tensor], tuple[Tensor, ...]] | None = None,
         before_update: Callable[[], None] | None = None,
         also: Sequence[Tensor] = (),

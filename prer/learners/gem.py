@@ -10,6 +10,7 @@ from typing import Any
 
 import torch
 from torch import Tensor, nn
+from torch.func import functional_call
 
 from prer.address import Address
 from prer.learners.base import Batch, Learner, Observer, mean_cross_entropy
@@ -71,20 +72,35 @@ class GEM(Learner):
         """Project the gradient."""
         if self.index_ is None:
             return
-        weights = list(held_weights(self).values())
-        G = torch.stack([self._gradient(task, weights) for task in range(len(self.counts_))], dim=1)
-        change_gradient(weights, lambda g: project(g, G, self.margin))
+        G = self._gradients()
+        change_gradient(list(held_weights(self).values()), lambda g: project(g, G, self.margin))
 
-    def _gradient(self, task: int, weights: Sequence[nn.Parameter]) -> Tensor:
-        """The gradient of the loss on one task's memory [S, P]."""
+    def _gradients(self) -> Tensor:
+        """The gradients of the losses on the tasks' memories [S, T, P]."""
         assert self.index_ is not None
-        sizes = [self.memory_batch or count for count in self.counts_]
-        old = self.kept_.at(self.index_.split(sizes, dim=1)[task])
-        logits = self._heads()[self.head_of_[task]](self.encoder_(self.inputs_(old["x"])))
-        loss = mean_cross_entropy(logits, old["y"]).sum()
-        gradients = torch.autograd.grad(loss, weights, allow_unused=True)  # another task's head has no part in it
-        filled = [torch.zeros_like(p) if g is None else g for p, g in zip(weights, gradients, strict=True)]
-        return torch.cat([g.flatten(1) for g in filled], dim=1)
+        sizes, tasks = [self.memory_batch or count for count in self.counts_], range(len(self.counts_))
+        if len(set(sizes)) == 1:
+            return self._of_tasks(tasks, self.index_)
+        parts = zip(tasks, self.index_.split(sizes, dim=1), strict=True)
+        return torch.cat([self._of_tasks(range(t, t + 1), part) for t, part in parts], dim=1)
+
+    def _of_tasks(self, tasks: range, index: Tensor) -> Tensor:
+        """Those of tasks with equally many samples, at once: a task has copies of the weights, as a seed has."""
+        old, S, T = self.kept_.at(index), len(index), len(tasks)
+        x = self.inputs_(old["x"]).unflatten(1, (T, -1)).flatten(0, 1)
+        weights = {name: _copies(p.detach(), T).requires_grad_() for name, p in held_weights(self).items()}
+        of_encoder = {name: _copies(t, T) for name, t in self.encoder_.named_buffers()} | {
+            name.removeprefix("encoder."): w for name, w in weights.items() if name.startswith("encoder.")
+        }
+        z = functional_call(self.encoder_, of_encoder, (x,)).unflatten(0, (S, T))
+        losses = []
+        for t, (task, y) in enumerate(zip(tasks, old["y"].unflatten(1, (T, -1)).unbind(1), strict=True)):
+            prefix, head = f"heads.{self.head_of_[task]}.", self.heads_[self.head_of_[task]]
+            own = {n.removeprefix(prefix): w.unflatten(0, (S, T))[:, t] for n, w in weights.items() if prefix in n}
+            losses.append(mean_cross_entropy(functional_call(head, own, (z[:, t],)), y))
+        gradients = torch.autograd.grad(torch.stack(losses).sum(), list(weights.values()), allow_unused=True)
+        filled = [torch.zeros_like(w) if g is None else g for w, g in zip(weights.values(), gradients, strict=True)]
+        return torch.cat([g.flatten(1) for g in filled], dim=1).unflatten(0, (S, T))
 
     def after_task(self, task: Task) -> None:
         """Keep some samples of the task."""
@@ -93,6 +109,11 @@ class GEM(Learner):
             x, y = task.samples(rows)
             self.kept_.add(x=x, y=self.numbers(task.outputs)[y])
             self.counts_.append(rows.shape[1])
+
+
+def _copies(tensor: Tensor, count: int) -> Tensor:
+    """So many of each seed's, as if they were seeds [S count, ...]."""
+    return tensor.unsqueeze(1).expand(-1, count, *tensor.shape[1:]).flatten(0, 1)
 
 
 def change_gradient(weights: Sequence[nn.Parameter], change: Callable[[Tensor], Tensor]) -> None:
@@ -112,6 +133,8 @@ def project(g: Tensor, G: Tensor, margin: float = 0.0) -> Tensor:
     """
     G64, g64 = G.double(), g.double()
     A, b = G64 @ G64.mT, (G64 @ g64.unsqueeze(2)).squeeze(2)
+    if not (b < 0).any():
+        return g
     v = nonnegative(A, b)
     moved = g64 + (G64.mT @ (v + margin).unsqueeze(2)).squeeze(2)
     return torch.where((b < 0).any(1, keepdim=True), moved.to(g.dtype), g)

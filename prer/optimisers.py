@@ -1,0 +1,83 @@
+"""Adam and SGD, by torch's own fused updates.
+
+`torch.optim`'s classes do the same, but a step of ours is so short that their bookkeeping costs as much as the update
+itself, and the first of them imports torch's compiler, which takes two seconds.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from typing import Any, Literal
+
+import torch
+from torch import Tensor, nn
+from torch.optim.adam import adam
+from torch.optim.sgd import sgd
+
+Name = Literal["adam", "sgd"]
+
+
+class Optimiser(ABC):
+    """Changes parameters by their gradients.
+
+    Args:
+        parameters: what is trained.
+        rate: the learning rate, as a tensor, so that a captured step sees it change.
+    """
+
+    def __init__(self, parameters: Sequence[nn.Parameter], rate: Tensor) -> None:
+        self.parameters, self.rate = list(parameters), rate
+        self.state: dict[nn.Parameter, dict[str, Tensor]] = {p: {} for p in parameters}  # what is kept of each
+
+    def zero_grad(self) -> None:
+        """Forget the gradients."""
+        for parameter in self.parameters:
+            parameter.grad = None
+
+    @torch.no_grad()
+    def step(self) -> None:
+        """Update all that have a gradient."""
+        trained = [(p, p.grad) for p in self.parameters if p.grad is not None]
+        if trained:
+            self._update([p for p, _ in trained], [g for _, g in trained])
+
+    @abstractmethod
+    def _update(self, parameters: list[nn.Parameter], gradients: list[Tensor]) -> None: ...
+
+
+class Adam(Optimiser):
+    """Adam (Kingma and Ba 2015) with the usual constants."""
+
+    def _update(self, parameters: list[nn.Parameter], gradients: list[Tensor]) -> None:
+        states = [self.state[p] or self._begin(p) for p in parameters]
+        means, squares, steps = ([state[key] for state in states] for key in ("exp_avg", "exp_avg_sq", "step"))
+        tensors: list[Tensor] = [*parameters]
+        cuda = tensors[0].is_cuda
+        constants = {
+            "amsgrad": False,
+            "beta1": 0.9,
+            "beta2": 0.999,
+            "weight_decay": 0.0,
+            "eps": 1e-8,
+            "maximize": False,
+        }
+        adam(tensors, gradients, means, squares, [], steps, fused=True, capturable=cuda, lr=self.rate, **constants)
+
+    def _begin(self, parameter: nn.Parameter) -> dict[str, Tensor]:
+        state = self.state[parameter]
+        state["step"] = torch.zeros((), device=parameter.device)
+        state["exp_avg"], state["exp_avg_sq"] = torch.zeros_like(parameter), torch.zeros_like(parameter)
+        return state
+
+
+class SGD(Optimiser):
+    """Plain gradient descent."""
+
+    def _update(self, parameters: list[nn.Parameter], gradients: list[Tensor]) -> None:
+        constants = {"weight_decay": 0.0, "momentum": 0.0, "dampening": 0.0, "nesterov": False, "maximize": False}
+        rate: Any = self.rate  # a tensor will do, though it is not said
+        sgd([*parameters], gradients, [None] * len(parameters), fused=True, lr=rate, **constants)
+
+
+OPTIMISERS: dict[Name, type[Optimiser]] = {"adam": Adam, "sgd": SGD}
