@@ -41,8 +41,8 @@ class Density(nn.Module, ABC):
         """Take what can be computed rather than trained from the embeddings [S, n, D] of all classes so far."""
 
     @abstractmethod
-    def _draw(self, condition: Tensor, address: Address, temperature: float) -> Tensor:
-        """Samples [S, n, D], good or bad."""
+    def _draw(self, condition: Tensor, noise: Tensor) -> Tensor:
+        """Samples [S, n, D], good or bad, made of normal numbers of the same shape."""
 
     @abstractmethod
     def _centre(self) -> tuple[Tensor, Tensor]:
@@ -75,12 +75,18 @@ class Density(nn.Module, ABC):
         Samples that are not finite, or that lie more than `limit` standard deviations off in some direction, are
         drawn again; those that stay so (a broken density) end on that border, so that no caller meets a NaN.
         """
-        z = self._draw(condition, address / 0, temperature)
+        shape = condition.shape[1], self.dimension
+        z = self._draw(condition, temperature * (address / 0).normal(*shape).to(self.counts))
         for attempt in range(1, attempts):
-            bad = ~(self._standardised(z).abs() <= limit).all(-1, keepdim=True)  # NaN compares false
-            if not bad.any():
+            bad = ~(self._standardised(z).abs() <= limit).all(-1)  # NaN compares false
+            most = int(bad.sum(1).max())
+            if not most:
                 return z
-            z = torch.where(bad, self._draw(condition, address / attempt, temperature), z)
+            first = bad.byte().argsort(dim=1, descending=True, stable=True)[:, :most]  # all bad ones of every seed
+            rows = first.unsqueeze(-1).expand(-1, -1, self.dimension)
+            noise = temperature * (address / attempt).normal(*shape).to(self.counts)
+            again = self._draw(condition.gather(1, first), noise.gather(1, rows))
+            z.scatter_(1, rows, torch.where(bad.gather(1, first).unsqueeze(-1), again, z.gather(1, rows)))
         mean, std = self._centre()
         return torch.minimum(torch.maximum(z.nan_to_num(0.0), mean - limit * std), mean + limit * std)
 
@@ -121,11 +127,10 @@ class Gaussian(Density):
         log_det = L.diagonal(dim1=-2, dim2=-1).log().sum(-1)
         return -0.5 * (u.square().sum(-1) + self.dimension * math.log(2 * math.pi)) - log_det
 
-    def _draw(self, condition: Tensor, address: Address, temperature: float) -> Tensor:
-        u = temperature * address.normal(condition.shape[1], self.dimension).to(self.means)
+    def _draw(self, condition: Tensor, noise: Tensor) -> Tensor:
         z = look_up(self.means, condition).clone()
         for c, L in enumerate(self._unpacked().unbind(1)):  # a class at a time: n factors at once would be large
-            z += torch.where((condition == c).unsqueeze(-1), u @ L.mT, 0)
+            z += torch.where((condition == c).unsqueeze(-1), noise @ L.mT, 0)
         return z
 
     def _centre(self) -> tuple[Tensor, Tensor]:

@@ -131,9 +131,8 @@ class Flow(Density):
             log_det = log_det - log_std.sum(1)
         return log_det - 0.5 * (u.square().sum(1) + self.dimension * math.log(2 * math.pi))
 
-    def _draw(self, condition: Tensor, address: Address, temperature: float) -> Tensor:
-        u = temperature * address.normal(condition.shape[1], self.dimension).to(self.mean).mT
-        v = self._vectors(condition)
+    def _draw(self, condition: Tensor, noise: Tensor) -> Tensor:
+        u, v = noise.mT, self._vectors(condition)
         if self.weight_prior is not None:
             mean, log_std = self._prior(self.weight_prior, v)
             u = mean + log_std.exp() * u

@@ -525,13 +525,17 @@ def test_the_same_place_draws_the_same_and_another_does_not(build):
 
 
 def scripted(density: Density, monkeypatch, attempts):
-    """Let it draw these, in standard deviations from its mean, one attempt after another, the last one for ever."""
+    """Let it draw these, in standard deviations from its mean, one attempt after another, the last one for ever.
+
+    What is asked for as a class is here the number of the sample.
+    """
     mean, std = density._centre()
     asked = []
 
-    def draw(condition, address, temperature):
-        asked.append(address)
-        return attempts[min(len(asked), len(attempts)) - 1] * std + mean
+    def draw(condition, noise):
+        asked.append(noise[0, 0, 0].item())
+        values = attempts[min(len(asked), len(attempts)) - 1]
+        return values.gather(1, condition.unsqueeze(-1).expand_as(noise)) * std + mean
 
     monkeypatch.setattr(density, "_draw", draw)
     return asked
@@ -539,7 +543,7 @@ def scripted(density: Density, monkeypatch, attempts):
 
 @both_densities
 def test_samples_that_are_not_finite_or_far_off_are_drawn_again(build, monkeypatch):
-    density, y = build(), torch.zeros(2, 4).long()
+    density, y = build(), torch.arange(4).expand(2, -1)
     first, second = torch.zeros(2, 4, 4).double(), torch.full((2, 4, 4), 0.5).double()
     first[0, 0, 1], first[0, 2, 3], first[1, 1, 0], first[1, 3, 2] = math.nan, math.inf, -8.01, 7.99
     asked = scripted(density, monkeypatch, [first, second])
@@ -548,12 +552,24 @@ def test_samples_that_are_not_finite_or_far_off_are_drawn_again(build, monkeypat
     expected[0, 0] = expected[0, 2] = expected[1, 1] = 0.5
     assert_close(z, expected)
     assert len(asked) == len(set(asked)) == 2
-    assert all(address.place[0] == "draw" for address in asked)
+
+
+@both_densities
+def test_a_sample_drawn_again_is_the_same_however_many_are(build):
+    density, y = build(), torch.arange(50).expand(2, -1) % CLASSES
+    alone = density.sample(y, seeds(2), limit=1.0, attempts=2)
+    every = torch.where(
+        (density._standardised(density.sample(y, seeds(2), limit=math.inf)).abs() <= 1).all(-1, keepdim=True),
+        density._draw(y, (seeds(2) / 0).normal(50, 4).double()),
+        density._draw(y, (seeds(2) / 1).normal(50, 4).double()),
+    )
+    mean, std = density._centre()
+    assert_close(alone, torch.minimum(torch.maximum(every, mean - std), mean + std))
 
 
 @both_densities
 def test_a_broken_density_ends_finite_on_the_border(build, monkeypatch):
-    density, y = build(), torch.zeros(2, 4).long()
+    density, y = build(), torch.arange(4).expand(2, -1)
     broken = torch.zeros(2, 4, 4).double()
     broken[0, 0, 1], broken[0, 2, 3], broken[1, 1, 0], broken[1, 3, 2] = math.nan, math.inf, -math.inf, 1e30
     asked = scripted(density, monkeypatch, [broken])
@@ -570,7 +586,7 @@ def test_a_broken_density_ends_finite_on_the_border(build, monkeypatch):
 def test_no_caller_meets_what_a_broken_flow_draws(broken):
     flow, y = rough(4), torch.arange(50).expand(2, -1) % CLASSES
     flow.levels[1].bias_out.fill_(broken)
-    assert not flow._draw(y, seeds(2), 1.0).abs().max() < 1e9
+    assert not flow._draw(y, seeds(2).normal(50, 4).double()).abs().max() < 1e9
     assert (flow._standardised(flow.sample(y, seeds(2))).abs() < 8 + 1e-9).all()
 
 

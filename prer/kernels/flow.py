@@ -68,7 +68,8 @@ class Sizes:
         self.lb, self.T = self.D - self.la, triton.cdiv(self.B, BT)
         wide = next(w for w in WIDTHS if w >= self.D)
         pads = {"PH": wide, "PB": wide // 2, "PT": triton.next_power_of_2(self.T), "BT": BT, "KC": KC}
-        self.constants: dict[str, Any] = pads | {"BOUNDED": bounded, "PRECISION": PRECISION}
+        # Without stages: loops are short, and to overlap their rounds takes long to compile.
+        self.constants: dict[str, Any] = pads | {"BOUNDED": bounded, "PRECISION": PRECISION, "num_stages": 1}
 
     @property
     def grid(self) -> tuple[int, int]:

@@ -30,7 +30,6 @@ from prer.settings import checked, setting
 from prer.step import Step
 from prer.task import Label, Task
 
-EVALUATION_ROWS = 1024  # samples that are embedded at once where no gradient is needed
 AT_ONCE = 32  # steps whose samples are gathered together
 
 Observer = Callable[[dict[str, Any]], None]
@@ -149,7 +148,7 @@ class Learner(ABC):
     def accuracy(self, task: Task) -> Tensor:
         """Per cent of the task's test part that each seed classifies correctly [S]."""
         outputs, right = self.numbers(task.outputs), []
-        for rows in task.test(self.address_.seeds).split(EVALUATION_ROWS, 1):
+        for rows in task.test(self.address_.seeds).split(self.rows_at_once, 1):
             x, y = task.samples(rows)
             right.append((self.predict(x, task.head) == outputs[y]).float())
         return 100 * torch.cat(right, dim=1).mean(1)
@@ -313,10 +312,15 @@ class Learner(ABC):
         """Whole numbers on the learner's device."""
         return torch.tensor(values, device=self.address_.device)
 
+    @property
+    def rows_at_once(self) -> int:
+        """How many samples of each seed pass the networks together where no gradient is needed."""
+        return 1024 if self.address_.device == "cpu" else max(32_768 // len(self.address_.seeds), 1)
+
     @torch.no_grad()
     def embed(self, task: Task, rows: Tensor) -> Tensor:
         """E(x) of samples by their rows: [S, n] to [S, n, D]."""
-        parts = [self.encoder_(self.inputs_(task.samples(part)[0])) for part in rows.split(EVALUATION_ROWS, 1)]
+        parts = [self.encoder_(self.inputs_(task.samples(part)[0])) for part in rows.split(self.rows_at_once, 1)]
         return torch.cat(parts, dim=1)
 
     def _build(self, network: Callable[..., Any], **more: Any) -> Callable[[], Any]:

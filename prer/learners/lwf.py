@@ -16,7 +16,7 @@ import torch
 from torch import Tensor, nn
 
 from prer.address import Address
-from prer.learners.base import EVALUATION_ROWS, Batch, Learner, Observer
+from prer.learners.base import Batch, Learner, Observer
 from prer.memory import chosen
 from prer.settings import setting
 from prer.task import Task
@@ -60,7 +60,7 @@ class LWF(Learner):
         """Logits of all heads so far for every sample to be learned from [S, n, T, K]."""
         rows, parts = task.train(self.address_.seeds), []
         most = max(head.classes for head in self._heads())
-        for part in rows.split(EVALUATION_ROWS, 1):
+        for part in rows.split(self.rows_at_once, 1):
             z = self.embed(task, part)
             logits = [nn.functional.pad(h, (0, most - h.shape[-1])) for h in (head(z) for head in self._heads())]
             parts.append(torch.stack(logits, dim=2))

@@ -20,7 +20,7 @@ from prer import health
 from prer.address import Address
 from prer.density import Density, Gaussian
 from prer.flow import Condition, Flow, Norm
-from prer.learners.base import EVALUATION_ROWS, Learner, Observer, mean_cross_entropy
+from prer.learners.base import Learner, Observer, mean_cross_entropy
 from prer.networks import Decoder, Linear, floats, stack
 from prer.settings import setting
 from prer.task import Task
@@ -299,7 +299,7 @@ class PRER(Learner):
     @torch.no_grad()
     def _reencoded(self, z_hat: Tensor, past: Past) -> Tensor:
         """E(D_old(z_hat)): where the encoder, which has moved a little, now puts the old classes."""
-        parts = [self.encoder_(past.decoder(part)) for part in z_hat.split(EVALUATION_ROWS, 1)]
+        parts = [self.encoder_(past.decoder(part)) for part in z_hat.split(self.rows_at_once, 1)]
         return torch.cat(parts, dim=1)
 
 
