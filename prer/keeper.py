@@ -16,6 +16,7 @@ import torch
 from prer.checkpoint import Checkpoint, Pace, Phase, Saved, check_finite
 from prer.data.guard import shown
 from prer.errors import InputError, Interrupted, RunError
+from prer.kernels import ready
 from prer.learners.base import Learner
 from prer.task import Task
 
@@ -169,13 +170,14 @@ def differences(then: Mapping[str, Any], now: Mapping[str, Any], above: str = ""
             yield f"{shown(above + str(key))} was {shown(repr(a), 100)} and is {shown(repr(b), 100)}"
 
 
-def platform_of(device: str, learner: Learner) -> dict[str, Any]:
-    """What decides the last bits of a result."""
+def platform_of(device: str) -> dict[str, Any]:
+    """What decides the last bits of a result; for a GPU also the path that is taken there."""
     cuda = device == "cuda"
     return {
         "torch": torch.__version__,
         "device": device,
         "processor": torch.cuda.get_device_name() if cuda else torch.backends.cpu.get_cpu_capability(),
         "threads": torch.get_num_threads(),
-        "steps": "captured" if cuda and learner.capturable else "plain",
+        "steps": "captured" if cuda else "plain",
+        "kernels": "ours" if cuda and ready() else "torch's",
     }

@@ -19,13 +19,14 @@ from prer.memory import chosen
 from prer.settings import setting
 from prer.task import Task
 
+FEW = 6  # past tasks for which all guesses are tried at once
+
 
 @dataclass(kw_only=True)
 class GEM(Learner):
     """One projection of the whole shared gradient on the constraints of all past tasks."""
 
     name = "gem"
-    capturable = False  # the quadratic programme ends when it is solved, which only the host can see
 
     size: int = setting(500, "samples kept of each task", low=0)
     margin: float = setting(0.5, "added to the multipliers of violated problems (gamma)", low=0)
@@ -38,6 +39,11 @@ class GEM(Learner):
         super().start(shape, seeds, device, observe)
         self.counts_: list[int] = []  # samples kept of each task
         self.index_: Tensor | None = None  # which samples of the memory this step looks at
+
+    @property
+    def capturable(self) -> bool:  # pyrefly: ignore[bad-override]
+        """As long as the quadratic programme is small; the way to solve a large one depends on the numbers in it."""
+        return len(self.tasks_) - 1 <= FEW
 
     def notes(self) -> dict[str, Any]:
         """How many samples are kept of each task."""
@@ -133,7 +139,7 @@ def project(g: Tensor, G: Tensor, margin: float = 0.0) -> Tensor:
     """
     G64, g64 = G.double(), g.double()
     A, b = G64 @ G64.mT, (G64 @ g64.unsqueeze(2)).squeeze(2)
-    if not (b < 0).any():
+    if g.device.type == "cpu" and not (b < 0).any():  # a GPU would have to wait for the answer
         return g
     v = nonnegative(A, b)
     moved = g64 + (G64.mT @ (v + margin).unsqueeze(2)).squeeze(2)
@@ -141,17 +147,40 @@ def project(g: Tensor, G: Tensor, margin: float = 0.0) -> Tensor:
 
 
 def nonnegative(A: Tensor, b: Tensor) -> Tensor:
-    """Argmin v A v / 2 + b v over v >= 0, for each of a batch of problems [S, T, T] and [S, T].
-
-    Block principal pivoting (Portugal, Judice and Vicente 1994): guess which v are positive, solve, exchange the wrong
-    ones; where that does not get better, one at a time, which ends always.
-    """
-    T, free = A.shape[1], b < 0
+    """Argmin v A v / 2 + b v over v >= 0, for each of a batch of problems [S, T, T] and [S, T]."""
     scale = A.diagonal(dim1=1, dim2=2).clamp_min(1e-300).sqrt()
     A, b = A / (scale.unsqueeze(1) * scale.unsqueeze(2)), b / scale
     size = b.abs().amax(1, keepdim=True).clamp_min(1e-300)  # so that bounds on what is zero do not depend on |g|
-    b = b / size
-    A = A + 1e-12 * torch.eye(T, dtype=A.dtype, device=A.device)  # of two equal rows either may do
+    A = A + 1e-12 * torch.eye(A.shape[1], dtype=A.dtype, device=A.device)  # of two equal rows either may do
+    v = enumerated(A, b / size) if A.shape[1] <= FEW else pivoted(A, b / size)
+    return v.clamp_min(0) * size / scale
+
+
+def enumerated(A: Tensor, b: Tensor) -> Tensor:
+    """The best of all 2^T guesses which v are positive: always the same operations, whatever the numbers."""
+    T = A.shape[1]
+    numbers = torch.arange(2**T, device=A.device).unsqueeze(1)
+    free = numbers.bitwise_right_shift(torch.arange(T, device=A.device)).bitwise_and(1).bool()  # [2^T, T]
+    both = free.unsqueeze(1) & free.unsqueeze(2)
+    left = torch.where(both, A.unsqueeze(1), torch.diag_embed((~free).to(A.dtype)))
+    rows = torch.cat([left, torch.where(free, -b.unsqueeze(1), 0.0).unsqueeze(3)], dim=3)  # [S, 2^T, T, T + 1]
+    for k in range(T):  # Gauss and Jordan; no pivots are needed where a matrix is positive definite
+        pivot = rows[:, :, k : k + 1] / rows[:, :, k : k + 1, k : k + 1]
+        others = rows[..., k : k + 1] * (torch.arange(T, device=A.device) != k).unsqueeze(1)
+        rows = torch.where((torch.arange(T, device=A.device) == k).unsqueeze(1), pivot, rows - others * pivot)
+    v = rows[..., -1]
+    value = ((v @ A) * v).sum(2) / 2 + (v * b.unsqueeze(1)).sum(2)
+    value = torch.where((v >= -1e-10).all(2) & value.isfinite(), value, torch.inf)
+    return v.gather(1, value.argmin(1)[:, None, None].expand(-1, 1, T)).squeeze(1)
+
+
+def pivoted(A: Tensor, b: Tensor) -> Tensor:
+    """Block principal pivoting (Portugal, Judice and Vicente 1994).
+
+    Guess which v are positive, solve, exchange the wrong ones; where that does not get better, one at a time, which
+    ends always.
+    """
+    T, free = A.shape[1], b < 0
     fewest, patience = torch.full_like(free[:, :1], T + 1, dtype=torch.long), torch.full_like(free[:, :1], 3).long()
     numbers = torch.arange(T, device=A.device)
     v = torch.zeros_like(b)
@@ -169,4 +198,4 @@ def nonnegative(A: Tensor, b: Tensor) -> Tensor:
         fewest = torch.minimum(fewest, count)
         last = numbers == torch.where(wrong, numbers, torch.full_like(numbers, -1)).amax(1, keepdim=True)
         free = free ^ torch.where(patience >= 0, wrong, wrong & last)
-    return v.clamp_min(0) * size / scale
+    return v
