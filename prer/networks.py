@@ -105,13 +105,19 @@ def _grouped(convolve: Callable[..., Tensor], layer: Conv2d | ConvTranspose2d, x
 
 def _each(convolve: Callable[..., Tensor], layer: Conv2d | ConvTranspose2d, x: Tensor, **more: object) -> Tensor:
     """Seed by seed, with channels last in memory, which is faster on a CPU; they stay there until the last layer."""
-    seeds = zip(*(t.unbind(0) for t in (_channels_last(x), _channels_last(layer.weight), layer.bias)), strict=True)
-    ys = [convolve(x, weight, bias, stride=2, padding=layer.padding, **more) for x, weight, bias in seeds]
-    return torch.stack([y.permute(0, 2, 3, 1) for y in ys]).movedim(-1, 2) if len(ys) > 1 else ys[0].unsqueeze(0)
+
+    def one(x: Tensor, weight: Tensor, bias: Tensor) -> Tensor:
+        return convolve(_channels_last(x), _channels_last(weight), bias, stride=2, padding=layer.padding, **more)
+
+    tensors = x, layer.weight, layer.bias
+    if len(x) == 1:  # views, where taking seeds apart and putting them together again would copy
+        return one(*(t.flatten(0, 1) for t in tensors)).unsqueeze(0)
+    return torch.stack([one(*of_seed).movedim(1, -1) for of_seed in zip(*tensors, strict=True)]).movedim(-1, 2)
 
 
 def _channels_last(x: Tensor) -> Tensor:
-    return x.movedim(2, -1).contiguous().movedim(-1, 2)
+    moved = x.movedim(1, -1)
+    return moved.flatten().view(moved.shape).movedim(-1, 1)  # flat in between: else a single channel keeps its stride
 
 
 def _tiny(layer: Conv2d | ConvTranspose2d, size: tuple[int, int], cuda: bool) -> Tensor | None:

@@ -48,14 +48,14 @@ def declare_torchvision() -> None:
         pass  # avalanche itself will say so
 
 
-def turn_of(method: str, stream: Stream, past: int, epochs: int, device: str) -> Turn | None:
+def turn_of(method: str, stream: Stream, past: int, epochs: int, device: str, fused: bool | None = None) -> Turn | None:
     """A turn of avalanche's method on the task after `past` ones, each from the same state; None if it has none."""
     if method not in STRATEGIES:
         return None
     ours = LEARNERS["naive"]()
     ours.start(stream.shape, (0,), device)
     clock = _clock(device)
-    strategy = _strategy(method, _model(ours), clock, ours, epochs, device)
+    strategy = _strategy(method, _model(ours), clock, ours, epochs, device, fused)
     *earlier, current = _experiences(list(stream)[: past + 1])
     for experience in earlier:
         strategy.train(experience, eval_streams=[])
@@ -70,14 +70,14 @@ def turn_of(method: str, stream: Stream, past: int, epochs: int, device: str) ->
     return turn
 
 
-def _strategy(method: str, model: Any, clock: Any, ours: Learner, epochs: int, device: str) -> Any:
+def _strategy(method: str, model: Any, clock: Any, ours: Learner, epochs: int, device: str, fused: bool | None) -> Any:
     import avalanche.training as training
     from avalanche.training.plugins import EvaluationPlugin
 
     kind, settings = STRATEGIES[method]
     return getattr(training, kind)(
         model=model,
-        optimizer=torch.optim.Adam(model.parameters(), ours.lr, fused=True),
+        optimizer=torch.optim.Adam(model.parameters(), ours.lr, fused=fused),
         criterion=nn.CrossEntropyLoss(),
         train_mb_size=ours.batch,
         train_epochs=epochs,

@@ -42,7 +42,7 @@ def measure(
     """
     device = as_device(device)
     versions = {name: peers.required(name) for name in dict.fromkeys(against)}
-    of_steps = {name: make for name, make in peers.STEPS.items() if name in versions}
+    of_steps = {name: make for name, make in peers.STEPS.items() if name.split(",")[0] in versions}
     of_flows = {name: make for name, make in peers.FLOWS.items() if name in versions}
     if "OMP_NUM_THREADS" not in os.environ:
         torch.set_num_threads(1)  # as `prer run` does: steps are far too short to share
