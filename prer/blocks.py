@@ -39,20 +39,23 @@ class Blocks(torch.autograd.Function):
         eps: float,
     ) -> tuple[Tensor, Tensor, Tensor, Tensor]:
         """From the data's side to the noise's."""
-        S, K, la, H = weight_in.shape
+        S, K, la, _ = weight_in.shape
         lb, n = weight_out.shape[3] // 2, u.shape[2]
         # `native_layer_norm` divides by n where our variances have n - 1.
         weight, eps_n = u.new_full((n,), ((n - 1) / n) ** 0.5), eps * (n - 1) / n
         minus_one, two_thirds, two = (u.new_full((), number) for number in (-1, 2 / 3, 2))
-        h_of, e_of, scale_of = u.new_empty(K, S, H, n), u.new_empty(K, S, lb, n), u.new_empty(K, S, lb, n)
-        layers = weight_in.mT, weight_condition.mT, bias_in.unsqueeze(3), weight_out.mT, bias_out.unsqueeze(3)
+        # What the class adds to every first layer, in whose place the hidden layers will be.
+        added = bias_in.transpose(0, 1).flatten(0, 1), weight_condition.transpose(0, 1).flatten(0, 1).mT
+        h_of = torch.baddbmm(added[0].unsqueeze(2), added[1], v.repeat(K, 1, 1)).unflatten(0, (K, S))
+        e_of, scale_of = u.new_empty(K, S, lb, n), u.new_empty(K, S, lb, n)
+        layers = weight_in.mT, weight_out.mT, bias_out.unsqueeze(3)
         views = *(t.unbind(0) for t in (h_of, e_of, scale_of, order)), *(t.unbind(1) for t in layers)
         us, means, rstds, normeds = [], [], [], []
-        for h, e, scale, ahead, w_in, w_v, bias, w_out, bias_last in zip(*views, strict=True):
+        for h, e, scale, ahead, w_in, w_out, bias in zip(*views, strict=True):
             normed, mean, rstd = torch.native_layer_norm(u, [n], weight, None, eps_n)
             a, b = normed.split_with_sizes((la, lb), 1)
-            torch.baddbmm(bias, w_v, v, out=h).baddbmm_(w_in, a).relu_()
-            s, shift = torch.baddbmm(bias_last, w_out, h).split_with_sizes((lb, lb), 1)
+            h.baddbmm_(w_in, a).relu_()
+            s, shift = torch.baddbmm(bias, w_out, h).split_with_sizes((lb, lb), 1)
             if bounded:  # 3 tanh(s / 3) + 2 = 6 sigmoid(2 s / 3) - 1
                 torch.sigmoid(s * two_thirds, out=e)
                 torch.sigmoid(torch.add(minus_one, e, alpha=6), out=scale)

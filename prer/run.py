@@ -5,6 +5,7 @@
 from __future__ import annotations
 
 import contextlib
+import ctypes
 import hashlib
 import json
 import os
@@ -66,6 +67,7 @@ def learn(
     """
     seeds, device = as_seeds(seeds), as_device(device)
     torch.backends.cudnn.deterministic = True  # its other convolutions add in no fixed order, and are no faster here
+    keep_memory()
     if device == "cuda":
         torch.set_float32_matmul_precision("high")  # products in TF32, as those of convolutions are anyway
     begin, name = keeper.begin if keeper else time.perf_counter(), getattr(stream, "name", "arriving")
@@ -96,6 +98,14 @@ def learn(
     about = {"digest": digest_of(learner, matrix), "learner": learner.name, "stream": name, "device": device}
     kept = {key: getattr(ledger, key) for key in KEPT}
     return Result(seeds, matrix, untrained, **kept, seconds=seconds, **about)
+
+
+def keep_memory() -> None:
+    """Let freed memory stay with the process, where the C library can: to get it anew takes a fifth of a step."""
+    with contextlib.suppress(OSError, AttributeError, TypeError):
+        library = ctypes.CDLL(None)
+        library.mallopt(-1, 2**30)  # M_TRIM_THRESHOLD, in bytes
+        library.mallopt(-3, 2**25)  # M_MMAP_THRESHOLD, the most that is allowed
 
 
 def _beginner(learner: Learner, met: Sequence[Task]) -> Learner:
