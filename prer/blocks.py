@@ -86,7 +86,9 @@ class Blocks(torch.autograd.Function):
         S, K, la, H = weight_in.shape
         lb, n = weight_out.shape[3] // 2, g_u.shape[2]
         us, normed_of = saved[:K], torch.stack(saved[K:])
-        slope = (1 - scale_of) * (e_of * (1 - e_of) * 4 if ctx.bounded else 1)  # of log scale by s
+        # Of the scale's logarithm by s: (1 - scale) times 4 e (1 - e), or 1.
+        slope = torch.addcmul(e_of, e_of, e_of, value=-1).mul_(4) if ctx.bounded else torch.ones_like(e_of)
+        slope.addcmul_(slope, scale_of, value=-1)
         scaled = normed_of[:, :, la:] * scale_of
         # The norm's own part of the log-determinant.
         narrow_of = rstd_of * weight[0] * (g_log_det.sum(2, keepdim=True) / (1 - n))

@@ -154,11 +154,13 @@ def show_runs(console: Console, records: Sequence[Record], settings: Sequence[st
         table.add_column(Text(column))
     for column in ("seeds", "Accuracy", "BWT", "samples", "floats", "time"):
         table.add_column(column, justify="right")
+    unfinished = []
     for record in records:
         r = record.result
         name = Text(shown(record.path.resolve().name, 300))
         if r is None:
             table.add_row(name, "not finished")
+            unfinished.append(record)
             continue
         memory = (str(r["memory_samples"][-1]), f"{r['memory_floats'][-1]:,}")
         metrics = (plus_minus(r["accuracy"]), plus_minus(r["bwt"]))
@@ -166,6 +168,8 @@ def show_runs(console: Console, records: Sequence[Record], settings: Sequence[st
         texts = (Text(shown(value, 200)) for value in values)
         table.add_row(name, *texts, str(len(r["seeds"])), *metrics, *memory, clock(r["seconds"]["total"]))
     whole(console, table)
+    if unfinished:
+        say(console, f"What is not finished goes on with: prer resume {shown(unfinished[0].path, 300)}")
 
 
 def show_catalogue(console: Console, entries: Iterable[Entry]) -> None:

@@ -176,7 +176,8 @@ class Record:
         try:
             return tomllib.loads(self._text("experiment.toml"))
         except (OSError, ValueError, RecursionError):
-            raise InputError(f"{self.path} is not a run's folder, its experiment.toml cannot be read") from None
+            what = "is not a run's folder, its experiment.toml cannot be read; give one that `prer run` made"
+            raise InputError(f"{self.path} {what}") from None
 
     def setting(self, key: str) -> str:
         """One setting of the experiment by its dotted key, as text; "-" where the experiment has no such setting."""

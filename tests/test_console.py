@@ -327,6 +327,7 @@ def test_runs_have_one_line_each_and_an_unfinished_one_says_so(records, tmp_path
     ]
     assert [cell.strip() for cell in two.strip("│").split("│")][5] == "-"
     assert "three" in three and "not finished" in three
+    assert console.file.getvalue().splitlines()[-1].endswith(f"prer resume {tmp_path / 'three'}")
 
 
 def test_the_names_of_runs_are_whole_in_a_log(records):
