@@ -72,7 +72,7 @@ class Blocks(torch.autograd.Function):
         layers = v, weight_in, weight_condition, weight_out, back, weight
         ctx.save_for_backward(*us, *normeds, h_of, e_of, scale_of, mean, rstd, *layers)
         ctx.bounded = bounded
-        var = rstd.square().reciprocal().sub_(eps_n).mul_(n / (n - 1))
+        var = rstd.square().reciprocal().sub_(eps_n).mul_(n / max(n - 1, 1))
         mean, var = mean.squeeze(3).transpose(0, 1), var.squeeze(3).transpose(0, 1)
         ctx.mark_non_differentiable(mean, var)
         return u, log_det, mean, var

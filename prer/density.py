@@ -108,12 +108,13 @@ class Gaussian(Density):
         member = F.one_hot(condition, self.counts.shape[1]).to(z)  # [S, n, C]
         weight = member / member.sum(1, keepdim=True).clamp_min(1)
         means = weight.mT @ z
-        off = (z - mean.unsqueeze(1) for mean in means.unbind(1))
+        # In double precision: a GPU's faster products would leave a class of few samples without a factor.
+        off = ((z - mean.unsqueeze(1)).double() for mean in means.unbind(1))
         covariance = torch.stack([(d * w.unsqueeze(-1)).mT @ d for d, w in zip(off, weight.unbind(2), strict=True)], 1)
         ridge = 1e-4 * covariance.diagonal(dim1=-2, dim2=-1).mean(-1) + 1e-8
         covariance = covariance + ridge[..., None, None] * torch.eye(self.dimension).to(z)
         row, column = torch.tril_indices(self.dimension, self.dimension)
-        factors = torch.linalg.cholesky(covariance)[..., row, column]
+        factors = torch.linalg.cholesky(covariance)[..., row, column].to(z)
         old = self.means.shape[1]
         keep = (member.sum(1)[:, :old] <= self.dimension).unsqueeze(-1)
         self.means = torch.cat([torch.where(keep, self.means, means[:, :old]), means[:, old:]], dim=1)

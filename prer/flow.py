@@ -227,7 +227,7 @@ class Level(nn.Module):
         layers = self.weight_in, self._weight_condition(), self.bias_in, self.weight_out, self.bias_out
         constants = self.order[0], self.back[0], self.bounded, self.eps
         ours = kernels("flow", u, v)
-        through = ours.FusedBlocks if ours and max(u.shape[1], v.shape[1]) <= ours.WIDTHS[-1] else Blocks
+        through = ours.FusedBlocks if ours and u.shape[1] <= ours.WIDTHS[-1] else Blocks
         u, log_det, mean, var = through.apply(u, v, *layers, *constants)
         self.mean.lerp_(mean, 1 - self.momentum)
         self.var.lerp_(var, 1 - self.momentum)

@@ -65,8 +65,9 @@ class Rotated:
         sine, cosine = math.sin(math.radians(self.degrees)), math.cos(math.radians(self.degrees))
         height, width = x.shape[-2:]
         # In coordinates from -1 to 1 a pixel is 2 / width wide and 2 / height high.
-        turn = [[cosine, -sine * height / width, 0.0], [sine * width / height, cosine, 0.0]]
-        theta = torch.tensor(turn, device=x.device).expand(len(flat), -1, -1)
+        turn = cosine, -sine * height / width, 0.0, sine * width / height, cosine, 0.0
+        # Made where it is needed: while a GPU captures a step nothing may be copied to it.
+        theta = torch.stack([flat.new_full((), number) for number in turn]).view(2, 3).expand(len(flat), -1, -1)
         turned = F.grid_sample(flat, F.affine_grid(theta, list(flat.shape), align_corners=False), align_corners=False)
         return _like(turned, x).view(x.shape)
 

@@ -130,7 +130,7 @@ def level(S, K, B, D, V):
 
 
 @pytest.mark.parametrize("bounded", [True, False])
-@pytest.mark.parametrize("sizes", [(2, 3, 37, 9, 5), (1, 2, 16, 70, 16), (1, 3, 33, 2, 1)], ids=str)
+@pytest.mark.parametrize("sizes", [(2, 3, 37, 9, 5), (1, 2, 16, 70, 16), (1, 3, 33, 2, 1), (1, 1, 5, 6, 40)], ids=str)
 def test_blocks_are_those_of_plain_operations(sizes, bounded):
     from prer.blocks import Blocks
     from prer.kernels.flow import FusedBlocks

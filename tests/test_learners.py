@@ -16,6 +16,7 @@ from prer.errors import InputError, RunError
 from prer.flow import Flow
 from prer.learners import LEARNERS, PRER, Joint, Naive
 from prer.networks import Reshape, floats
+from prer.step import Step
 
 NEEDS_GPU = pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a CUDA device")
 TINY = {"embedding": 16, "batch": 16, "epochs": 2, "channels": (8, 8, 8), "hidden": (16,)}
@@ -597,6 +598,22 @@ def test_no_sample_of_a_past_task_is_reachable_from_the_learner(kind, clean):
         learner.learn(task)
     kept = {t.data_ptr() for t in learner.state().values()}
     assert all(t.data_ptr() in kept for t in reachable_tensors(learner)) == clean
+
+
+def test_a_step_copies_nothing_from_the_host(name, monkeypatch):
+    """Which a GPU that captures it would not allow."""
+    rng = np.random.default_rng(0)
+    x, y = rng.integers(0, 256, size=(40, 9, 8), dtype=np.uint8), np.arange(40) % 2
+    plain, tensor = Step.plain, torch.tensor
+
+    def watched(step, *batch):
+        with monkeypatch.context() as patch:
+            patch.setattr(torch, "tensor", lambda *_, **__: pytest.fail("a tensor is made of numbers of the host"))
+            return plain(step, *batch)
+
+    monkeypatch.setattr(Step, "plain", watched)
+    learn(Stream.rotated(x, y, tasks=3), make(name), seeds=2, device="cpu")
+    assert torch.tensor is tensor
 
 
 @NEEDS_GPU

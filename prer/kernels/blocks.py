@@ -68,7 +68,7 @@ def block_forward(
     u, means, squares, v, weight_in, weight_v, bias_in, weight_out, bias_out, back,  # what is there
     u_next, means_next, squares_next, normed, mean_of, rstd_of, h_of, s_of, log_det,  # what is made
     eps, k, K, S, B, la, lb, H, V, T,
-    BOUNDED: tl.constexpr, PH: tl.constexpr, PB: tl.constexpr, PV: tl.constexpr, PT: tl.constexpr,
+    BOUNDED: tl.constexpr, PH: tl.constexpr, PB: tl.constexpr, PT: tl.constexpr,
     BT: tl.constexpr, KC: tl.constexpr, PRECISION: tl.constexpr,
 ):  # fmt: skip
     """Norm, coupling and permutation of some samples in block k."""
@@ -89,12 +89,13 @@ def block_forward(
     weight_out += sk * H * 2 * lb
 
     hs = tl.arange(0, PH)
-    vs = tl.arange(0, PV)
-    w_v = tl.load(
-        weight_v + sk * V * H + vs[:, None] * H + hs[None, :], mask=(vs[:, None] < V) & (hs[None, :] < H), other=0.0
-    )
-    x_v = tl.load(v + s * V * B + vs[:, None] * B + cols[None, :], mask=(vs[:, None] < V) & inside[None, :], other=0.0)
-    h = tl.dot(tl.trans(w_v), x_v, input_precision=PRECISION)
+    h = tl.zeros((PH, BT), tl.float32)
+    for first in range(0, V, KC):
+        vs = first + tl.arange(0, KC)
+        of_v = vs[:, None] < V
+        w_v = tl.load(weight_v + (sk * V + vs[:, None]) * H + hs[None, :], mask=of_v & (hs[None, :] < H), other=0.0)
+        x_v = tl.load(v + (s * V + vs[:, None]) * B + cols[None, :], mask=of_v & inside[None, :], other=0.0)
+        h += tl.dot(tl.trans(w_v), x_v, input_precision=PRECISION)
     h += tl.load(bias_in + sk * H + hs, mask=hs < H, other=0.0)[:, None]
     for first in range(0, la, KC):
         row = first + tl.arange(0, KC)

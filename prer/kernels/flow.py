@@ -90,13 +90,11 @@ def _forward(
     tiles, log_det, v = u.new_empty(2, 2, S, T, D), u.new_zeros(S, B), v.contiguous()
     u = u.contiguous()
     others = torch.empty_like(u), torch.empty_like(u)
-    numbers, pads = (K, S, B, sizes.la, sizes.lb, H, sizes.V, T), {"PV": max(16, triton.next_power_of_2(sizes.V))}
+    numbers = K, S, B, sizes.la, sizes.lb, H, sizes.V, T
     blocks.tile_statistics[sizes.grid](u, *tiles[0], B, D, T, PD=sizes.constants["PH"], BT=BT)
     for k in range(K):
         made = others[k % 2], *tiles[(k + 1) % 2], normed, mean, rstd, h, s, log_det
-        blocks.block_forward[sizes.grid](
-            u, *tiles[k % 2], v, *layers, back, *made, eps, k, *numbers, **pads, **sizes.constants
-        )
+        blocks.block_forward[sizes.grid](u, *tiles[k % 2], v, *layers, back, *made, eps, k, *numbers, **sizes.constants)
         u = others[k % 2]
     return u, log_det, mean, normed, rstd, h, s
 

@@ -20,6 +20,7 @@ from prer.settings import setting
 from prer.task import Task
 
 FEW = 6  # past tasks for which all guesses are tried at once
+MOST = 2048  # samples of a seed's memory that pass the encoder together
 
 
 @dataclass(kw_only=True)
@@ -85,10 +86,9 @@ class GEM(Learner):
         """The gradients of the losses on the tasks' memories [S, T, P]."""
         assert self.index_ is not None
         sizes, tasks = [self.memory_batch or count for count in self.counts_], range(len(self.counts_))
-        if len(set(sizes)) == 1:
-            return self._of_tasks(tasks, self.index_)
-        parts = zip(tasks, self.index_.split(sizes, dim=1), strict=True)
-        return torch.cat([self._of_tasks(range(t, t + 1), part) for t, part in parts], dim=1)
+        each = max(MOST // sizes[0], 1) if len(set(sizes)) == 1 else 1
+        parts = zip(tasks[::each], self.index_.split([sum(sizes[t : t + each]) for t in tasks[::each]], 1), strict=True)
+        return torch.cat([self._of_tasks(tasks[t : t + each], part) for t, part in parts], dim=1)
 
     def _of_tasks(self, tasks: range, index: Tensor) -> Tensor:
         """Those of tasks with equally many samples, at once: a task has copies of the weights, as a seed has."""
