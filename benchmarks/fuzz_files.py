@@ -15,27 +15,22 @@ import itertools
 import json
 import os
 import platform
-import resource
-import select
 import shutil
 import struct
-import subprocess
-import sys
 import tarfile
 import tempfile
 import time
 import zipfile
 import zlib
 from collections import Counter
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import numpy as np
+from worker import Worker, answer, noted, shared
 
 from prer.record import environment
 
 EXTREME = (0, 1, 2, 0x7F, 0x80, 0xFF, 0x7FFF, 0xFFFF, 0x10000, 0x7FFFFFFF, 0x80000000, 0xFFFFFFFE, 0xFFFFFFFF)
-MEMORY = 4 << 30
 
 
 # -- sound files: each gives {name: bytes}, and which of the names is to be damaged (or "" for the file itself) ----------
@@ -281,28 +276,19 @@ def case(seed, number, attempt):
 # -- workers -----------------------------------------------------------------------------------------------------------
 
 
-def work():
-    """Read one path after the other; say of each what became of it."""
+def judge(path):
+    """Read one path; what became of it."""
     from prer.data.files import read
     from prer.errors import InputError
 
-    with open("/proc/self/statm") as file:
-        used = int(file.read().split()[0]) * resource.getpagesize()
-    resource.setrlimit(resource.RLIMIT_AS, (used + MEMORY, used + MEMORY))
-    for line in sys.stdin:
-        start = time.perf_counter()
-        try:
-            data = read(Path(json.loads(line)))
-            sound = len(data.x) == len(data.y) > 0 and 0 <= data.tests < len(data.y)
-            result, said = "read" if sound else "tracebacks", f"{data.x.shape} {len(data.y)} {data.tests}"
-            result = "streams" if sound and made(data) else result
-        except InputError as error:
-            said = str(error)
-            result = "refused" if said.isprintable() and len(said) < 300 else "tracebacks"
-        except BaseException as error:
-            result, said = "tracebacks", f"{type(error).__name__}: {error}"
-        peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-        print(json.dumps([result, said, time.perf_counter() - start, peak]), flush=True)
+    try:
+        data = read(Path(path))
+        sound = len(data.x) == len(data.y) > 0 and 0 <= data.tests < len(data.y)
+        result, said = "read" if sound else "tracebacks", f"{data.x.shape} {len(data.y)} {data.tests}"
+        return "streams" if sound and made(data) else result, said
+    except InputError as error:
+        said = str(error)
+        return "refused" if said.isprintable() and len(said) < 300 else "tracebacks", said
 
 
 def made(data):
@@ -317,36 +303,6 @@ def made(data):
         return False
 
 
-class Worker:
-    """A process that reads files, started anew when one has killed or stopped it."""
-
-    def __init__(self, seconds):
-        self.seconds, self.process = seconds, None
-
-    def read(self, path):
-        """What became of one path."""
-        if self.process is None:
-            command = [sys.executable, __file__, "--worker"]
-            self.process = subprocess.Popen(
-                command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True
-            )
-            self._ask(os.devnull, 60)  # until it has imported everything
-        return self._ask(path, self.seconds)
-
-    def _ask(self, path, seconds):
-        self.process.stdin.write(json.dumps(str(path)) + "\n")
-        self.process.stdin.flush()
-        ready, _, _ = select.select([self.process.stdout], [], [], seconds)
-        line = self.process.stdout.readline() if ready else ""
-        if line:
-            return json.loads(line)
-        result = "crashes" if ready else "hangs"
-        self.process.kill()
-        said = f"exit {self.process.wait()}"
-        self.process = None
-        return [result, said, seconds, 0]
-
-
 def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("--count", type=int, default=12_000)
@@ -358,7 +314,7 @@ def main():
     parser.add_argument("--worker", action="store_true", help=argparse.SUPPRESS)
     options = parser.parse_args()
     if options.worker:
-        work()
+        answer(judge)
     else:
         fuzz(options)
 
@@ -379,7 +335,7 @@ def fuzz(options):
                 place = Path(root, "data", relative)
                 place.parent.mkdir(parents=True, exist_ok=True)
                 place.write_bytes(data)
-            result, said, seconds, peak = worker.read(Path(root, "data", path))
+            result, said, seconds, peak = worker.tried(str(Path(root, "data", path)))
             if result not in ("streams", "read", "refused"):
                 faults.append(
                     {
@@ -393,23 +349,11 @@ def fuzz(options):
                 print(faults[-1], flush=True)
                 if options.keep:
                     shutil.copytree(Path(root, "data"), Path(options.keep, str(number)), dirs_exist_ok=True)
-        table = tables[kind]
-        table.update({"files": 1, "distinct": 1, result: 1})
-        table["slowest seconds"] = max(table["slowest seconds"], round(seconds, 3))
-        table["peak MiB of a worker"] = max(table["peak MiB of a worker"], peak // 1024)
-
-    def share(first):
-        worker = Worker(options.seconds)
-        for number in range(first, options.count, options.workers):
-            one(worker, number)
-        if worker.process:
-            worker.process.stdin.close()
-            worker.process.wait()
-            worker.process.stdout.close()
+        noted(tables[kind], "files", result, seconds, peak)
 
     start = time.perf_counter()
-    with ThreadPoolExecutor(options.workers) as pool:
-        list(pool.map(share, range(options.workers)))
+    numbers = range(options.count)
+    shared(one, numbers, options.workers, lambda: Worker(__file__, os.devnull, options.seconds))
     fields = (
         "files",
         "distinct",

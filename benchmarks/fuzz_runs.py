@@ -17,22 +17,17 @@ import itertools
 import json
 import os
 import platform
-import resource
-import select
 import struct
-import subprocess
 import sys
 import tempfile
 import time
 import tomllib
-import traceback
 from collections import Counter
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import numpy as np
+from worker import Worker, answer, noted, shared
 
-MEMORY = 4 << 30
 ROOM = "/dev/shm" if os.path.isdir("/dev/shm") else None  # folders are many, and none is to last
 TINY = ["seeds=2", "device=cpu", "learner.epochs=2", "learner.batch=8", "learner.hidden=[4]", "learner.embedding=3"]
 LEARNERS = {
@@ -433,31 +428,28 @@ KINDS = {
 
 
 def work():
-    """Take one folder after the other; say of each what became of it."""
+    """Take one folder after the other."""
     import torch
 
     import prer.record
     from prer.checkpoint import Pace
-    from prer.errors import InputError, RunError, sentence
 
     prer.record._commit = lambda: None  # another process for each folder would be all that this measures
     Pace.due = lambda pace: True  # a run that goes on writes checkpoints, too
     torch.set_num_threads(1)
-    with open("/proc/self/statm") as file:
-        used = int(file.read().split()[0]) * resource.getpagesize()
-    resource.setrlimit(resource.RLIMIT_AS, (used + MEMORY, used + MEMORY))
-    for line in sys.stdin:
-        folder, action, digest = json.loads(line)
-        start = time.perf_counter()
-        try:
-            found = ACTIONS[action](Path(folder))
-            result, said = ("wrong results", f"digest {found}") if digest not in (None, found) else ("results", "")
-        except (InputError, RunError) as error:
-            said, result = sentence(error), "refused" if isinstance(error, InputError) else "failed runs"
-        except BaseException as error:
-            result, said = "tracebacks", f"{type(error).__name__}: {error}"
-        peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-        print(json.dumps([result, said, time.perf_counter() - start, peak]), flush=True)
+    answer(judge)
+
+
+def judge(case):
+    """What became of one folder."""
+    from prer.errors import InputError, RunError, sentence
+
+    folder, action, digest = case
+    try:
+        found = ACTIONS[action](Path(folder))
+        return ("wrong results", f"digest {found}") if digest not in (None, found) else ("results", "")
+    except (InputError, RunError) as error:
+        return "refused" if isinstance(error, InputError) else "failed runs", sentence(error)
 
 
 def resume(folder, force=False):
@@ -490,39 +482,6 @@ def sweep(folder):
 
 
 ACTIONS = {"resume": resume, "force": lambda folder: resume(folder, force=True), "show": show, "sweep": sweep}
-
-
-class Worker:
-    """A process that tries folders, started anew when one has killed or stopped it."""
-
-    def __init__(self, seconds):
-        self.seconds, self.process = seconds, None
-
-    def tried(self, *case):
-        """What became of one folder."""
-        if self.process is None:
-            command = [sys.executable, str(Path(__file__).resolve()), "--worker"]
-            self.process = subprocess.Popen(
-                command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True
-            )
-            self._ask(("/nowhere", "resume", None), 120)  # until it has imported everything
-        return self._ask(case, self.seconds)
-
-    def _ask(self, case, seconds):
-        try:
-            self.process.stdin.write(json.dumps(case) + "\n")
-            self.process.stdin.flush()
-            ready, _, _ = select.select([self.process.stdout], [], [], seconds)
-            line = self.process.stdout.readline() if ready else ""
-        except BrokenPipeError:  # it was gone after it had answered
-            ready, line = True, ""
-        if line:
-            return json.loads(line)
-        result = "crashes" if ready else "hangs"
-        self.process.kill()
-        said = f"exit {self.process.wait()}"
-        self.process = None
-        return [result, said, seconds, 0]
 
 
 # -- the record ----------------------------------------------------------------------------------------------------------
@@ -574,34 +533,18 @@ def fuzz(options):
             for relative, data in files.items():
                 (folder / relative).parent.mkdir(parents=True, exist_ok=True)
                 (folder / relative).write_bytes(data)
-            result, said, seconds, peak = worker.tried(str(folder), action, digest)
+            result, said, seconds, peak = worker.tried((str(folder), action, digest))
             said = said.replace(place, "")
         if result not in ("results", "refused", "failed runs"):
             faults.append({"kind": kind, "number": number, "attempt": attempt, "result": result, "said": said[:300]})
             print(faults[-1], flush=True)
         elif options.only:
             print(kind, result, said)
-        table = tables[kind]
-        table.update({"folders": 1, "distinct": 1, result: 1})
-        table["slowest seconds"] = max(table["slowest seconds"], round(seconds, 3))
-        table["peak MiB of a worker"] = max(table["peak MiB of a worker"], peak // 1024)
-
-    def share(first):
-        worker = Worker(options.seconds)
-        for number in range(first, options.count, options.workers) if not options.only else [int(options.only)]:
-            try:
-                one(worker, number)
-            except Exception:
-                traceback.print_exc()
-                raise
-        if worker.process:
-            worker.process.stdin.close()
-            worker.process.wait()
-            worker.process.stdout.close()
+        noted(tables[kind], "folders", result, seconds, peak)
 
     start = time.perf_counter()
-    with ThreadPoolExecutor(options.workers) as pool:
-        list(pool.map(share, range(1 if options.only else options.workers)))
+    numbers = [int(options.only)] if options.only else range(options.count)
+    shared(one, numbers, options.workers, lambda: Worker(__file__, ("/nowhere", "resume", None), options.seconds))
     outcomes = ("folders", "distinct", "results", "refused", "failed runs")
     outcomes += ("wrong results", "crashes", "hangs", "tracebacks")
     fields = (*outcomes, "slowest seconds", "peak MiB of a worker")
