@@ -31,7 +31,6 @@ VERSION = 1
 FLOOR = 5.0  # seconds between two checkpoints, at least
 SHARE = 0.02  # of a run's time may go into checkpoints
 MOST_JSON = 2**28  # bytes; the results so far of a thousand tasks and ten seeds are fewer
-ADAM = ("step", "exp_avg", "exp_avg_sq")  # what it keeps of a parameter
 
 
 @dataclass(frozen=True)
@@ -86,9 +85,9 @@ class Phase:
         found: dict[str, Tensor] = {f"parameter.{i}": parameter for i, parameter in enumerate(self.parameters)}
         found |= {f"also.{i}": tensor for i, tensor in enumerate(self.also)}
         for i, parameter in enumerate(self.parameters):
-            of_adam = dict(zip(ADAM, (torch.zeros(()), parameter, parameter), strict=True))
-            if any(f"optimiser.{i}.{key}" in names for key in of_adam):
-                found |= {f"optimiser.{i}.{key}": tensor for key, tensor in of_adam.items()}
+            kept = {f"optimiser.{i}.{key}": tensor for key, tensor in self.optimiser.fresh(parameter).items()}
+            if any(name in names for name in kept):
+                found |= kept
         return found
 
 

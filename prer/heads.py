@@ -9,7 +9,7 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor, nn
 
-from prer.networks import Head
+from prer.networks import Head, dropped
 
 FEW = 16  # heads up to which asking all and taking one answer is faster than gathering weights for each sample
 
@@ -52,7 +52,7 @@ class Heads(nn.Module):
             weight, bias = self.weights[layer].flatten(0, 1), self.biases[layer].flatten(0, 1)
             h = torch.baddbmm(bias.unsqueeze(1), h.flatten(0, 1), weight.mT).unflatten(0, (S, T))
             if layer < 2:
-                h = self._drop(torch.relu(h), None if drawn is None else drawn.unsqueeze(1))
+                h = dropped(torch.relu(h), None if drawn is None else drawn.unsqueeze(1), self.dropout)
         return h.transpose(1, 2)
 
     def of(self, head: int, z: Tensor, noise: Tensor | None = None) -> Tensor:
@@ -60,7 +60,7 @@ class Heads(nn.Module):
         h = z
         for layer, drawn in enumerate((*self._parted(noise), None)):
             h = torch.baddbmm(self.biases[layer][:, head].unsqueeze(1), h, self.weights[layer][:, head].mT)
-            h = self._drop(torch.relu(h), drawn) if layer < 2 else h
+            h = dropped(torch.relu(h), drawn, self.dropout) if layer < 2 else h
         return h[..., : self.widths[head]]
 
     def _by_its_own(self, z: Tensor, head: Tensor, noise: Tensor | None) -> Tensor:
@@ -71,7 +71,7 @@ class Heads(nn.Module):
             weight, bias = self.weights[layer][seeds, head], self.biases[layer][seeds, head]
             h = torch.baddbmm(bias.flatten(0, 1).unsqueeze(2), weight.flatten(0, 1), h.flatten(0, 1).unsqueeze(2))
             h = h.view(*z.shape[:2], -1)
-            h = self._drop(torch.relu(h), drawn) if layer < 2 else h
+            h = dropped(torch.relu(h), drawn, self.dropout) if layer < 2 else h
         return h
 
     def _parted(self, noise: Tensor | None) -> tuple[Tensor | None, Tensor | None]:
@@ -80,9 +80,6 @@ class Heads(nn.Module):
             return None, None
         a, b = noise.split([self.weights[0].shape[2], self.weights[1].shape[2]], dim=-1)
         return a, b
-
-    def _drop(self, h: Tensor, noise: Tensor | None) -> Tensor:
-        return h if noise is None else h * (noise >= self.dropout) / (1 - self.dropout)
 
     def masked(self, logits: Tensor, head: Tensor) -> Tensor:
         """The same, with minus infinity where a head has no such output."""

@@ -49,13 +49,13 @@ class Conv2d(nn.Conv2d):
         """Apply each seed's filters to that seed's batch."""
         if self.weight.dim() == 4:
             return super().forward(input)
-        height, width = input.shape[3:]
-        positions = _tiny(self, (height, width), input.is_cuda)
         ours = kernels("convolution", input, self.weight)
         if ours:
             return ours.convolve(input, self.weight, self.bias, self.padding)
+        height, width = input.shape[3:]
+        positions = _tiny(self, (height, width), input.is_cuda)
         if positions is None:
-            return _grouped(F.conv2d, self, input)
+            return _seeds(F.conv2d, self, input)
         y = torch.bmm(input.flatten(2), _as_matrix(self.weight, positions))
         maps = halved(height, self.padding[0]), halved(width, self.padding[1])
         return y.unflatten(2, (-1, *maps)) + self.bias[:, None, :, None, None]
@@ -77,12 +77,12 @@ class ConvTranspose2d(nn.ConvTranspose2d):
             return super().forward(input, output_size)
         (h, w), (p, q), (more_h, more_w) = input.shape[3:], self.padding, self.output_padding
         size = 2 * h + 2 - 2 * p + more_h, 2 * w + 2 - 2 * q + more_w
-        positions = _tiny(self, size, input.is_cuda)
         ours = kernels("convolution", input, self.weight)
         if ours:
             return ours.mirror(input, self.weight, self.bias, self.padding, size)
+        positions = _tiny(self, size, input.is_cuda)
         if positions is None:
-            return _grouped(F.conv_transpose2d, self, input, output_padding=self.output_padding)
+            return _seeds(F.conv_transpose2d, self, input, output_padding=self.output_padding)
         y = torch.bmm(input.flatten(2), _as_matrix(self.weight, positions).mT)
         return y.unflatten(2, (-1, *size)) + self.bias[:, None, :, None, None]
 
@@ -92,10 +92,13 @@ def halved(size: int, padding: int) -> int:
     return (size + 2 * padding - 4) // 2 + 1
 
 
+def _seeds(convolve: Callable[..., Tensor], layer: Conv2d | ConvTranspose2d, x: Tensor, **more: object) -> Tensor:
+    """The convolutions of all seeds, by torch's own, in the way that is faster on the device."""
+    return (_grouped if x.is_cuda else _each)(convolve, layer, x, **more)
+
+
 def _grouped(convolve: Callable[..., Tensor], layer: Conv2d | ConvTranspose2d, x: Tensor, **more: object) -> Tensor:
-    """All seeds as the groups of one convolution; on a CPU one after another, which it does faster."""
-    if not x.is_cuda:
-        return _each(convolve, layer, x, **more)
+    """All seeds as the groups of one convolution."""
     # Between two such layers both transpositions are views of the same memory, so nothing is copied.
     S, B = x.shape[:2]
     weight, bias = layer.weight.flatten(0, 1), layer.bias.flatten()
@@ -326,11 +329,13 @@ class Head(nn.Module):
         """Logits [..., K] of embeddings [..., D]; `noise` is uniform and as wide as both hidden layers together."""
         first, second, last = self.layers
         a, b = (None, None) if noise is None else noise.split((first.out_features, second.out_features), dim=-1)
-        h = self._drop(torch.relu(first(z)), a)
-        return last(self._drop(torch.relu(second(h)), b))
+        h = dropped(torch.relu(first(z)), a, self.dropout)
+        return last(dropped(torch.relu(second(h)), b, self.dropout))
 
-    def _drop(self, h: Tensor, noise: Tensor | None) -> Tensor:
-        return h if noise is None else h * (noise >= self.dropout) / (1 - self.dropout)
+
+def dropped(h: Tensor, noise: Tensor | None, share: float) -> Tensor:
+    """Without those whose uniform noise is below the share, and the others larger; no noise leaves all as they are."""
+    return h if noise is None else h * (noise >= share) / (1 - share)
 
 
 class Inputs(nn.Module):

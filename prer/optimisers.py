@@ -42,6 +42,10 @@ class Optimiser(ABC):
         if trained:
             self._update([p for p, _ in trained], [g for _, g in trained])
 
+    def fresh(self, parameter: nn.Parameter) -> dict[str, Tensor]:
+        """What is kept of a parameter when its first gradient comes."""
+        return {}
+
     @abstractmethod
     def _update(self, parameters: list[nn.Parameter], gradients: list[Tensor]) -> None: ...
 
@@ -49,8 +53,15 @@ class Optimiser(ABC):
 class Adam(Optimiser):
     """Adam (Kingma and Ba 2015) with the usual constants."""
 
+    def fresh(self, parameter: nn.Parameter) -> dict[str, Tensor]:
+        """The count of steps, and running means of gradients and of their squares."""
+        zeros = torch.zeros_like(parameter, requires_grad=False)
+        return {"step": torch.zeros((), device=parameter.device), "exp_avg": zeros, "exp_avg_sq": zeros.clone()}
+
     def _update(self, parameters: list[nn.Parameter], gradients: list[Tensor]) -> None:
-        states = [self.state[p] or self._begin(p) for p in parameters]
+        for parameter in parameters:
+            self.state[parameter] = self.state[parameter] or self.fresh(parameter)
+        states = [self.state[parameter] for parameter in parameters]
         means, squares, steps = ([state[key] for state in states] for key in ("exp_avg", "exp_avg_sq", "step"))
         tensors: list[Tensor] = [*parameters]
         cuda = tensors[0].is_cuda
@@ -63,12 +74,6 @@ class Adam(Optimiser):
             "maximize": False,
         }
         adam(tensors, gradients, means, squares, [], steps, fused=True, capturable=cuda, lr=self.rate, **constants)
-
-    def _begin(self, parameter: nn.Parameter) -> dict[str, Tensor]:
-        state = self.state[parameter]
-        state["step"] = torch.zeros((), device=parameter.device)
-        state["exp_avg"], state["exp_avg_sq"] = torch.zeros_like(parameter), torch.zeros_like(parameter)
-        return state
 
 
 class SGD(Optimiser):

@@ -124,7 +124,7 @@ def test_convolutions_are_those_of_torch(size, padding):
 
 def test_tiny_maps_take_the_matrix_product_and_others_the_grouped_convolution(monkeypatch):
     grouped = []
-    monkeypatch.setattr(networks, "_grouped", lambda *arguments, **more: grouped.append(arguments[1]))
+    monkeypatch.setattr(networks, "_seeds", lambda *arguments, **more: grouped.append(arguments[1]))
     small, large = (stack(lambda n=n: Conv2d(1, n, (1, 1)), SEEDS) for n in (2, 12))
     small(SEEDS.normal(4, 1, 8, 8)), large(SEEDS.normal(4, 1, 28, 28))
     assert grouped == [large]
