@@ -360,6 +360,28 @@ def test_phase_1_minimises_equations_2_and_3(monkeypatch):
     torch.testing.assert_close(loss(*stream[1].gather(rows), moves, noise, y_hat, z_hat), expected)
 
 
+def test_an_anchor_holds_new_samples_where_the_old_encoder_had_them(monkeypatch):
+    learner, stream, phases = two_tasks(monkeypatch, weight=0.0, sparsity=0.0, augment=False, anchor=2.0)
+    _, loss, (rows, *others), _ = phases["autoencoder"]
+    x, y = stream[1].gather(rows[:, 0])
+    z_old = learner.encoder_(x.float() / 255).detach()
+    with torch.no_grad():
+        for p in learner.encoder_.parameters():
+            p.mul_(1.1)
+    z = learner.encoder_(x.float() / 255)
+    reconstruction = ((x.float() / 255 - learner.decoder_(z)) ** 2).sum((2, 3, 4)).mean(1)  # of new samples alone
+    expected = reconstruction + 2.0 * ((z - z_old) ** 2).sum(2).mean(1)
+    torch.testing.assert_close(loss(x, y, *(t[:, 0] for t in others)), expected)
+
+
+def test_an_anchors_copy_of_the_encoder_is_counted_and_not_kept():
+    settings, networks = TINY_PRER | {"anchor": 1.0}, PRER(**TINY_PRER)
+    anchored, usual = (learn(blobs(), learner, seeds=2, device="cpu") for learner in (PRER(**settings), networks))
+    assert anchored.memory_floats == usual.memory_floats
+    more = np.subtract(anchored.transient_floats, usual.transient_floats)
+    assert more.tolist() == [0] + 2 * [floats(networks.encoder_)]
+
+
 def test_the_regulariser_moves_the_encoder_and_nothing_else(monkeypatch):
     learner, stream, phases = two_tasks(monkeypatch, sparsity=0.0)
     parameters, loss, (rows, *others), _ = phases["autoencoder"]
@@ -429,7 +451,7 @@ def test_pseudo_labels_follow_the_proportions_of_training(monkeypatch):
 
 def test_each_phase_trains_its_own_part_only(monkeypatch):
     stream = pictures()
-    learner = started(PRER(**TINY_PRER), stream)
+    learner = started(PRER(**TINY_PRER, anchor=1.0), stream)
     learner.learn(stream[0])
     learner.meet(stream[1])
     past = learner.freeze()
@@ -475,6 +497,8 @@ SWITCHES = [
     {"sparsity_on": "layers"},
     {"sparsity": 0.0},
     {"weight": 0.0},
+    {"anchor": 1.0},
+    {"augment": False},
     {"share": 0.0},
     {"temperature": 0.5},
     {"density": "gaussian"},

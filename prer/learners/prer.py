@@ -21,7 +21,7 @@ from prer.address import Address
 from prer.density import Density, Gaussian
 from prer.flow import Condition, Flow, Norm
 from prer.learners.base import Learner, Observer, mean_cross_entropy
-from prer.networks import Decoder, Linear, floats, stack
+from prer.networks import Decoder, Encoder, Linear, floats, stack
 from prer.settings import setting
 from prer.task import Task
 
@@ -31,6 +31,7 @@ class Past(NamedTuple):
 
     density: Density
     decoder: Decoder
+    encoder: Encoder | None = None  # where new samples are held, too
 
 
 @dataclass(kw_only=True)
@@ -47,8 +48,10 @@ class PRER(Learner):
     decay_flow: bool = setting(True, "let that rate fall, too; the samples become far better")
 
     weight: float = setting(1.0, "weight of the embedding regulariser R (Eq. 3)", low=0)
+    anchor: float = setting(0.0, "weight of the same pull on new samples, to where the old encoder had them", low=0)
     distance: Literal["l2", "cosine"] = setting("l2", "d in R: l2 (squared, summed) or cosine")
     share: float = setting(0.8, "pseudo-samples in a batch at most; 0 turns replay off", low=0, high=0.95)
+    augment: bool = setting(True, "pseudo-samples are reconstructed, too, instead of serving R alone")
     temperature: float = setting(
         1.0, "of the samples, of which the next density learns: below 1 the memory narrows", low=0
     )
@@ -104,11 +107,10 @@ class PRER(Learner):
         """Copies of what generates the past, or None on the first task."""
         if not self.density_.counts.shape[1]:
             return None
-        past = Past(copy.deepcopy(self.density_).eval(), copy.deepcopy(self.decoder_))
-        for module in past:
-            module.requires_grad_(False)
-        self.transient_floats_ = floats(*past)
-        return past
+        copied = [self.density_, self.decoder_, *([self.encoder_] if self.anchor else [])]
+        frozen = [copy.deepcopy(module).eval().requires_grad_(False) for module in copied]
+        self.transient_floats_ = floats(*frozen)
+        return Past(*frozen)
 
     # -- phase 1 -------------------------------------------------------------------------------------------------
 
@@ -136,9 +138,13 @@ class PRER(Learner):
             if past is not None and z_hat is not None:
                 with torch.no_grad():
                     x = torch.cat([x, past.decoder(z_hat)], dim=1)
-            total, z = self._reconstruction(x)
+            total, z = self._reconstruction(x, x.shape[1] if self.augment else real)
             if z_hat is not None and self.weight:
                 total = total + self.weight * self.distance_between(z_hat, z[:, real:]).mean(1)  # Eq. 3
+            if past is not None and past.encoder is not None:
+                with torch.no_grad():
+                    z_old = past.encoder(x[:, :real])
+                total = total + self.anchor * self.distance_between(z_old, z[:, :real]).mean(1)
             if self.labels == "head":
                 total = total + self.label_weight * self.cross_entropy(z[:, :real], outputs[y], noise)
             if self.labels == "auxiliary":
@@ -151,17 +157,18 @@ class PRER(Learner):
         rates = {"epochs": self.epochs_autoencoder, "lr": self.lr_autoencoder, "decay": self.decay_autoencoder}
         self.train("autoencoder", parameters, loss, feed, gather=task.gather, **rates)
 
-    def _reconstruction(self, x: Tensor) -> tuple[Tensor, Tensor]:
-        """The loss of a sparse autoencoder [S] (Eq. 2), and the embeddings [S, B, D]."""
-        encoded = list(self.encoder_.outputs(x))
+    def _reconstruction(self, x: Tensor, count: int) -> tuple[Tensor, Tensor]:
+        """The loss of a sparse autoencoder [S] (Eq. 2) for the first samples, and the embeddings of all [S, B, D]."""
+        embedded = list(self.encoder_.outputs(x))
+        encoded = [h[:, :count] for h in embedded]
         decoded = list(self.decoder_.outputs(encoded[-1]))
         z, x_hat = encoded[-1], decoded[-1]
-        loss = (x - x_hat).square().flatten(2).sum(-1).mean(1)
+        loss = (x[:, :count] - x_hat).square().flatten(2).sum(-1).mean(1)
         if self.sparsity and self.sparsity_on == "z":
             loss = loss + self.sparsity * z.abs().sum(-1).mean(1)
         elif self.sparsity:
             loss = loss + self.sparsity * sum(h.abs().flatten(1).mean(1) for h in (*encoded, *decoded[:-1]))
-        return loss, z
+        return loss, embedded[-1]
 
     def distance_between(self, z_hat: Tensor, z: Tensor) -> Tensor:
         """The distance d of Eq. 3 [S, n]."""
