@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -46,17 +46,20 @@ class Sweep:
             for override in overrides:
                 given = merged(given, parse_override(override))
             tables = merged(tables_of(path), given)
-            check_keys(tables, (*OWN_KEYS, *KEYS), "", {})
-            return cls._build(_base(tables, path), tables, set(_leaves(given)))
+            return cls.parse(tables, _base(tables, path), set(_leaves(given)))
 
     @classmethod
-    def _build(cls, base: Mapping[str, Any], tables: Mapping[str, Any], fixed: set[str]) -> Sweep:
+    def parse(
+        cls, tables: Mapping[str, Any], base: Mapping[str, Any] | None = None, fixed: Set[str] = frozenset()
+    ) -> Sweep:
+        """A sweep from its tables, above those of a base; what is fixed is neither an axis nor drawn."""
+        check_keys(tables, (*OWN_KEYS, *KEYS), "", {})
         axes = {key: as_list(value, f"axes.{key}") for key, value in _table(tables, "axes").items()}
         draws = {key: as_draw(value, f"draws.{key}") for key, value in _table(tables, "draws").items()}
         for key in axes.keys() & draws.keys():
             raise InputError(f"{key!r} is both in axes and in draws; leave it in one of them")
         numbers = {"budget": _budget(tables, bool(draws)), "draw": _whole(tables, "draw", 0, 0)}
-        shared = merged(base, {key: value for key, value in tables.items() if key in KEYS})
+        shared = merged(base or {}, {key: value for key, value in tables.items() if key in KEYS})
         axes = {key: values for key, values in axes.items() if key not in fixed}
         draws = {key: draw for key, draw in draws.items() if key not in fixed}
         return cls(shared=shared, axes=axes, draws=draws, **numbers)

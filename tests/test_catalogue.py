@@ -18,6 +18,7 @@ from prer.data.arrays import Data
 from prer.data.catalogue import CATALOGUE, is_here, load_named, located, recommended
 from prer.data.entry import File, data_folder
 from prer.errors import InputError, RunError
+from prer.paper import DATA, METHODS
 from prer.source import Source
 
 ROOT = str(Path(prer.__file__).parents[1])
@@ -122,17 +123,26 @@ def test_facts_that_can_be_reckoned():
 def test_the_recommended_settings_of_each():
     pairs, wide = {"classes_per_task": 2, "resplit": 0.2}, {"channels": (24, 48, 96)}
     for name in ("mnist", "kmnist", "fashion_mnist"):
-        assert recommended(name, "prer") == {"stream": pairs, "learner": {}}
-    assert recommended("svhn", "prer") == {"stream": pairs, "learner": wide | {"embedding": 100}}
+        assert recommended(name, "si") == {"stream": pairs, "learner": {}}
+    assert recommended("fashion_mnist", "prer") == {"stream": pairs, "learner": {}}
+    assert recommended("svhn", "si") == {"stream": pairs, "learner": wide | {"embedding": 100}}
     cifar = wide | {"embedding": 200, "batch": 128}
-    assert recommended("cifar10", "naive") == {"stream": pairs, "learner": cifar}
+    assert recommended("cifar10", "si") == {"stream": pairs, "learner": cifar}
     own = {"epochs_autoencoder": 20, "epochs_flow": 20, "epochs": 20, "temperature": 0.8}
-    assert recommended("cifar10", "prer") == {"stream": pairs, "learner": cifar | own}
     assert recommended("cifar100", "prer") == {"stream": pairs | {"classes_per_task": 10}, "learner": cifar | own}
     assert recommended("digits", "naive") == {"stream": pairs, "learner": {"batch": 32, "epochs": 20, "lr": 0.00058}}
     assert recommended("my.npz", "prer") == {"stream": {}, "learner": {}}
-    recommended("cifar10", "naive")["stream"]["resplit"] = 0.9
-    assert recommended("svhn", "naive")["stream"] == pairs
+    recommended("cifar10", "si")["stream"]["resplit"] = 0.9
+    assert recommended("svhn", "si")["stream"] == pairs
+
+
+@pytest.mark.parametrize("data", DATA)
+def test_all_learners_have_the_papers_networks(data):
+    built_in = recommended(data, "si")["learner"]
+    for method in METHODS:
+        found = recommended(data, method)
+        assert found["stream"]["classes_per_task"] == 2 and found["stream"]["resplit"] == 0.2
+        assert all(found["learner"][key] == (list(v) if key == "channels" else v) for key, v in built_in.items())
 
 
 # -- where it lies ---------------------------------------------------------------------------------------------------

@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from prer import paper
 from prer.data.entry import Entry, Form, Progress, cifar_batches, decoded, idx_files, served, silent
 from prer.errors import InputError, did_you_mean
 
@@ -281,6 +282,9 @@ def _damaged(entry: Entry, path: Path, what: str) -> InputError:
 
 def recommended(data: str, learner: str) -> dict[str, dict[str, Any]]:
     """The settings recommended for a data set and a learner, as the tables of an experiment."""
+    of_paper = paper.settings(data, learner)
+    if of_paper is not None:
+        return of_paper
     settings = CATALOGUE[data].settings if data in CATALOGUE else {}
     of_any, of_one = settings.get("learner", {}), settings.get(learner, {})
     return {"stream": dict(settings.get("stream", {})), "learner": {**of_any, **of_one}}

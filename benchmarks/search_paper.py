@@ -1,0 +1,174 @@
+"""Search the settings of the paper's six methods on its data sets, with the same budget for each, on validation data.
+
+python benchmarks/search_paper.py [NAME=PATH ...] [--only mnist,prer] [--workers N] [--out runs] [--json RECORD]
+python benchmarks/search_paper.py --write RECORD ...
+
+Ten random points for each method on each data set, two seeds, tested on a fifth of the training part: the test part is
+never seen. All draw the learning rate of the classifier (half of the points for each optimiser where the paper's SGD
+and Adam are both to be tried) and its epochs; `search/paper/` says what each method draws besides. The winner has
+the best Accuracy. NAME=PATH takes a data set, or a part of it, from a folder. `--write` makes `prer/paper/*.toml` from
+what records found, with a remark on every setting that the paper states.
+"""
+
+import argparse
+import json
+import os
+import re
+import sys
+import time
+import tomllib
+from pathlib import Path
+
+from search import entry_of
+
+from prer.engines import Local
+from prer.experiment import Experiment, merged
+from prer.paper import DATA, METHODS, file_of
+from prer.record import environment
+from prer.sweep import Sweep
+
+BUDGET, SEEDS = 10, (0, 1)
+RATES = {"sgd": {"low": 0.02, "high": 0.2, "log": True}, "adam": {"low": 3e-4, "high": 3e-3, "log": True}}
+OPTIMISERS = {"mnist": ("sgd", "adam"), "kmnist": ("sgd", "adam"), "svhn": ("adam",), "cifar10": ("adam",)}
+EPOCHS = {"mnist": 10, "kmnist": 30, "svhn": 20, "cifar10": 20}  # KMNIST's are for the part of 10,000 samples
+PHASES = EPOCHS | {"svhn": 30}  # of PRER's autoencoder and flow
+GREY = {"channels": [12, 24, 48], "embedding": 50, "batch": 64}
+COLOUR = {"channels": [24, 48, 96], "embedding": 100, "batch": 64}
+NETWORKS = {"mnist": GREY, "kmnist": GREY, "svhn": COLOUR, "cifar10": COLOUR | {"embedding": 200, "batch": 128}}
+
+# What the paper states, beside the networks; for the rest it is silent.
+STATED = {"classes_per_task": 2, "resplit": 0.2, "dropout": 0.2, "lr_autoencoder": 1e-3, "lr_flow": 1e-4}
+STATED |= {"levels": 2, "blocks": 10, "norm": "running", "condition": "first", "one_hot": True, "class_prior": False}
+STATED |= {"bounded": False, "anchor": 0.0, "temperature": 1.0}
+SIZES = {"lwf": 500, "gem": 500, "er": 500}  # of memories, for each task
+WHY = {
+    "lr_flow": "with which the flow learns too little in as many epochs",
+    "norm": "which train more slowly",
+    "condition": "and then the flow ignores the class",
+    "one_hot": "which grows with every class",
+    "class_prior": "with which classes are told apart less well",
+    "bounded": "and then samples may not be finite",
+    "anchor": "it is ours",
+}
+
+
+def stated(data, method):
+    """What the paper says of the settings of a method on a data set."""
+    sgd = data in ("mnist", "kmnist")
+    classifier = {"optimiser": "sgd", "lr": 0.1} if sgd else {"optimiser": "adam", "lr": 1e-3}
+    size = {"size": 200 if sgd and method == "er" else SIZES[method]} if method in SIZES else {}
+    return STATED | NETWORKS[data] | classifier | size
+
+
+def base(data, method):
+    """What all points of a search have in common, as the tables of an experiment."""
+    says = stated(data, method)
+    learner = {"name": method, "epochs": EPOCHS[data]} | {
+        key: says[key] for key in (*NETWORKS[data], "optimiser", "lr")
+    }
+    learner |= {key: says[key] for key in ("size",) if method in SIZES}
+    if method == "prer":
+        learner |= {"epochs_autoencoder": PHASES[data], "epochs_flow": PHASES[data]}
+    return {"stream": {"data": data, "classes_per_task": 2, "resplit": 0.2}, "learner": learner}
+
+
+def sweeps(data, method, path):
+    """A search, in a part for each optimiser."""
+    draws = tomllib.loads((Path(__file__).parent / "search" / "paper" / f"{method}.toml").read_text())
+    for optimiser in OPTIMISERS[data]:
+        own = {"learner.lr": RATES[optimiser], "learner.epochs": [EPOCHS[data] // 2, EPOCHS[data]]} | draws
+        above = {"stream": {"data": path, "validation": 0.2}, "learner": {"optimiser": optimiser}, "seeds": list(SEEDS)}
+        tables = merged(base(data, method), above)
+        yield Sweep.parse(tables | {"budget": BUDGET // len(OPTIMISERS[data]), "draws": own})
+
+
+def search(options):
+    """Run what is missing, and tell."""
+    paths = dict(word.split("=", 1) for word in options.paths)
+    only = options.only.split(",") if options.only else []
+    chosen = [[n for n in names if n in only] or names for names in (DATA, METHODS)]
+    owner, keys = {}, {}
+    for method in reversed(chosen[1]):  # PRER first: no worker is to be left alone with it
+        for data in reversed(chosen[0]):
+            for sweep in sweeps(data, method, paths.get(data, data)):
+                for point in sweep.points():
+                    owner[point.hash] = point, f"{data}-{method}"
+                keys[f"{data}-{method}"] = ("learner.optimiser", *sweep.keys)
+    found, begin = {name: [] for _, name in owner.values()}, time.perf_counter()
+    outcomes = Local(options.workers).run([point for point, _ in owner.values()], options.out)
+    for done, outcome in enumerate(outcomes, 1):
+        name = owner[outcome.experiment.hash][1]
+        found[name].append(entry_of(outcome, keys[name]))
+        print(f"{done}/{len(owner)} {name} {found[name][-1].get('accuracy')} {outcome.error}", flush=True)
+        if options.json:
+            write_record(options.json, found, len(owner), time.perf_counter() - begin)
+    for name, entries in found.items():
+        winner = ranked(entries)[0]
+        print(f"{name:<14} {winner['accuracy']:6.2f} {winner['bwt']:7.2f}  {winner['settings']}")
+
+
+def ranked(entries):
+    """Points from the best to the worst, those that failed last."""
+    return sorted(entries, key=lambda entry: -entry.get("accuracy", -1.0))
+
+
+def write_record(path, found, total, seconds):
+    record = {
+        "command": " ".join(["python", "benchmarks/search_paper.py", *sys.argv[1:]]),
+        "environment": environment(),
+        "points": total,
+        "seconds": round(seconds),
+        "searches": {name: ranked(entries) for name, entries in sorted(found.items()) if entries},
+    }
+    path.write_text(json.dumps(record, indent=1) + "\n")
+
+
+def write_files(records):
+    """Make the paper's experiments of the winners; without a record of it, of a search's own base."""
+    found = {}
+    for record in records:
+        found |= json.loads(record.read_text())["searches"]
+    for data in DATA:
+        for method in METHODS:
+            won = ranked(found.get(f"{data}-{method}", [{"settings": {}}]))[0]["settings"]
+            values = {key.split(".")[1]: rounded(value) for key, value in won.items()}
+            tables = {"name": f"{data}-{method}", "seeds": 5, "device": "auto"}
+            tables |= merged(base(data, method), {"learner": values})
+            file_of(data, method).write_text(remarked(tables, stated(data, method), set(values)))
+
+
+def rounded(value):
+    return float(f"{value:.3g}") if isinstance(value, float) else value
+
+
+def remarked(tables, says, searched):
+    """The experiment as TOML, with what the paper says of each setting."""
+    lines = [
+        f"# {tables['name']}, as in the paper's Table 1. Where no remark follows a setting's meaning, the paper is silent."
+    ]
+    for line in Experiment.parse(tables).to_toml().splitlines():
+        line = re.sub("[;,] (the paper has|the paper's does not|as in the paper).*", "", line)  # said again below
+        key, _, rest = line.partition(" = ")
+        remarks = ["found by the search"] if key in searched else []
+        if key in says and rest:
+            value = tomllib.loads(line)[key]
+            other = f"the paper has {json.dumps(says[key])}" + (f", {WHY[key]}" if key in WHY else "")
+            remarks.append("as in the paper" if value == says[key] else other)
+        lines.append(line + "".join(f"; {remark}" for remark in remarks))
+    return "\n".join(lines) + "\n"
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("paths", nargs="*", metavar="NAME=PATH")
+    parser.add_argument("--only", help="data sets and methods, with commas between them")
+    parser.add_argument("--workers", type=int, default=os.cpu_count())
+    parser.add_argument("--out", type=Path, default=Path("runs"))
+    parser.add_argument("--json", type=Path)
+    parser.add_argument("--write", type=Path, nargs="*", metavar="RECORD")
+    options = parser.parse_args()
+    search(options) if options.write is None else write_files(options.write)
+
+
+if __name__ == "__main__":
+    main()
