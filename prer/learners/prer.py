@@ -11,7 +11,7 @@ from __future__ import annotations
 import copy
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Literal, NamedTuple
+from typing import Literal, NamedTuple, TypeVar
 
 import torch
 from torch import Tensor, nn
@@ -24,6 +24,8 @@ from prer.learners.base import Learner, Observer, mean_cross_entropy
 from prer.networks import Decoder, Encoder, Linear, floats, stack
 from prer.settings import setting
 from prer.task import Task
+
+Module = TypeVar("Module", bound=nn.Module)
 
 
 class Past(NamedTuple):
@@ -107,10 +109,10 @@ class PRER(Learner):
         """Copies of what generates the past, or None on the first task."""
         if not self.density_.counts.shape[1]:
             return None
-        copied = [self.density_, self.decoder_, *([self.encoder_] if self.anchor else [])]
-        frozen = [copy.deepcopy(module).eval().requires_grad_(False) for module in copied]
-        self.transient_floats_ = floats(*frozen)
-        return Past(*frozen)
+        encoder = _frozen(self.encoder_) if self.anchor else None
+        past = Past(_frozen(self.density_), _frozen(self.decoder_), encoder)
+        self.transient_floats_ = floats(*(module for module in past if module is not None))
+        return past
 
     # -- phase 1 -------------------------------------------------------------------------------------------------
 
@@ -308,6 +310,11 @@ class PRER(Learner):
         """E(D_old(z_hat)): where the encoder, which has moved a little, now puts the old classes."""
         parts = [self.encoder_(past.decoder(part)) for part in z_hat.split(self.rows_at_once, 1)]
         return torch.cat(parts, dim=1)
+
+
+def _frozen(module: Module) -> Module:
+    """A copy that learns no more."""
+    return copy.deepcopy(module).eval().requires_grad_(False)
 
 
 def _clamp(parameters: Sequence[nn.Parameter], bound: float) -> None:
