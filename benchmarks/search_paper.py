@@ -75,11 +75,11 @@ def base(data, method):
 def sweeps(data, method, path):
     """A search, in a part for each optimiser."""
     draws = tomllib.loads((Path(__file__).parent / "search" / "paper" / f"{method}.toml").read_text())
-    for optimiser in OPTIMISERS[data]:
+    for number, optimiser in enumerate(OPTIMISERS[data]):
         own = {"learner.lr": RATES[optimiser], "learner.epochs": [EPOCHS[data] // 2, EPOCHS[data]]} | draws
         above = {"stream": {"data": path, "validation": 0.2}, "learner": {"optimiser": optimiser}, "seeds": list(SEEDS)}
         tables = merged(base(data, method), above)
-        yield Sweep.parse(tables | {"budget": BUDGET // len(OPTIMISERS[data]), "draws": own})
+        yield Sweep.parse(tables | {"budget": BUDGET // len(OPTIMISERS[data]), "draw": number, "draws": own})
 
 
 def search(options):
