@@ -103,8 +103,9 @@ class Flow(Density):
     @torch.no_grad()
     def start(self, z: Tensor, condition: Tensor) -> None:
         """Standardise by these embeddings; a flow that is new initialises its norms on them, as on a first batch."""
-        self.std, self.mean = torch.std_mean(z, dim=1)
-        self.std = self.std.clamp_min(1e-3 * self.std.mean(1, keepdim=True) + 1e-6)  # a dead dimension stays invertible
+        std, mean = torch.std_mean(z, dim=1)
+        self.mean.copy_(mean)  # in their place: a captured step knows these tensors
+        self.std.copy_(std.clamp_min(1e-3 * std.mean(1, keepdim=True) + 1e-6))  # a dead dimension stays invertible
         if not self.started.any():
             u, v = self._standardised(z).mT, self._vectors(condition)
             for level in self.levels:

@@ -499,6 +499,8 @@ SWITCHES = [
     {"weight": 0.0},
     {"anchor": 1.0},
     {"augment": False},
+    {"schedule": "joint"},
+    {"schedule": "joint", "reencode": False, "labels": "head"},
     {"share": 0.0},
     {"temperature": 0.5},
     {"density": "gaussian"},

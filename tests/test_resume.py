@@ -26,6 +26,7 @@ VARIANTS = [
     *((name, {}) for name in LEARNERS),
     ("prer", {"labels": "head"}),
     ("prer", {"labels": "auxiliary", "restart": True}),
+    ("prer", {"schedule": "joint", "anchor": 1.0}),
     ("prer", {"density": "gaussian", "decay_autoencoder": True}),
     ("lwf", {"form": "classic"}),
     ("ewc", {"form": "online", "fisher": "empirical"}),

@@ -9,7 +9,7 @@ encoder is pulled back to where they came from while it learns the new task.
 from __future__ import annotations
 
 import copy
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Literal, NamedTuple, TypeVar
 
@@ -19,6 +19,7 @@ from torch import Tensor, nn
 from prer import health
 from prer.address import Address
 from prer.density import Density, Gaussian
+from prer.errors import InputError
 from prer.flow import Condition, Flow, Norm
 from prer.learners.base import Learner, Observer, mean_cross_entropy
 from prer.networks import Decoder, Encoder, Linear, floats, stack
@@ -26,6 +27,8 @@ from prer.settings import setting
 from prer.task import Task
 
 Module = TypeVar("Module", bound=nn.Module)
+Feed = Callable[[Address], tuple[Tensor, ...]]
+Loss = Callable[..., tuple[Tensor, Tensor]]
 
 
 class Past(NamedTuple):
@@ -42,6 +45,7 @@ class PRER(Learner):
 
     name = "prer"
 
+    schedule: Literal["separate", "joint"] = setting("separate", "the phases one after another, or all in every step")
     epochs_autoencoder: int = setting(10, "epochs of phase 1", low=0)
     epochs_flow: int = setting(10, "epochs of phase 2", low=0)
     lr_autoencoder: float = setting(1e-3, "learning rate of phase 1 (Adam)", low=0, high=1e30)
@@ -80,6 +84,8 @@ class PRER(Learner):
 
     def phases(self) -> dict[str, int]:
         """The three phases of the paper."""
+        if self.schedule == "joint":
+            return {"joint": self.epochs_autoencoder}
         flow = {} if self.density == "gaussian" else {"flow": self.epochs_flow}
         return {"autoencoder": self.epochs_autoencoder, **flow, "head": self.epochs}
 
@@ -91,6 +97,8 @@ class PRER(Learner):
         self, shape: Sequence[int], seeds: Sequence[int], device: str = "cpu", observe: Observer | None = None
     ) -> None:
         """Build the networks."""
+        if self.schedule == "joint" and self.density == "gaussian":
+            raise InputError("learner.schedule='joint' trains a flow in every step; a Gaussian is not trained")
         super().start(shape, seeds, device, observe)
         self.decoder_ = stack(self._build(Decoder), self.address_ / "decoder")
         self.density_ = self._new_density()
@@ -99,9 +107,12 @@ class PRER(Learner):
         """The three phases of a task."""
         self.meet(task)
         past = self.freeze()
-        self.train_autoencoder(task, past)
-        self.train_density(task, past)
-        self.train_head(task)
+        if self.schedule == "joint":
+            self.train_jointly(task, past)
+        else:
+            self.train_autoencoder(task, past)
+            self.train_density(task, past)
+            self.train_head(task)
         for figures in health.of_classes(self):
             self.observe_(figures)
 
@@ -118,6 +129,13 @@ class PRER(Learner):
 
     def train_autoencoder(self, task: Task, past: Past | None) -> None:
         """Learn to reconstruct the new and the old, while the old stays where it is."""
+        networks, feed, loss = self._autoencoding(task, past)
+        rates = {"epochs": self.epochs_autoencoder, "lr": self.lr_autoencoder, "decay": self.decay_autoencoder}
+        loss_only = lambda *batch: loss(*batch)[0]  # noqa: E731
+        self.train("autoencoder", _parameters(networks), loss_only, feed, gather=task.gather, **rates)
+
+    def _autoencoding(self, task: Task, past: Past | None) -> tuple[list[nn.Module], Feed, Loss]:
+        """What phase 1 trains, the tensors of its epochs, and its loss [S] with the embeddings [S, B, D]."""
         rows, old = task.train(self.address_.seeds), range(self.tasks_[-1].start)
         outputs = self.numbers(task.outputs)
         networks: list[nn.Module] = [self.encoder_, self.decoder_]
@@ -134,7 +152,7 @@ class PRER(Learner):
             noise = self.dropout_noise(batches, address)
             return batches, task.moves.draw(batches, address), noise, *replayed
 
-        def loss(x: Tensor, y: Tensor, moves: Tensor, noise: Tensor, *replayed: Tensor) -> Tensor:
+        def loss(x: Tensor, y: Tensor, moves: Tensor, noise: Tensor, *replayed: Tensor) -> tuple[Tensor, Tensor]:
             y_hat, z_hat = replayed or (None, None)
             x, real = self.inputs_(task.look(x, moves)), y.shape[1]
             if past is not None and z_hat is not None:
@@ -153,11 +171,9 @@ class PRER(Learner):
                 ids = y + old.stop
                 every = ids if y_hat is None else torch.cat([ids, y_hat], dim=1)
                 total = total + self.label_weight * mean_cross_entropy(classifier(z), every)
-            return total
+            return total, z
 
-        parameters = [p for network in networks for p in network.parameters()]
-        rates = {"epochs": self.epochs_autoencoder, "lr": self.lr_autoencoder, "decay": self.decay_autoencoder}
-        self.train("autoencoder", parameters, loss, feed, gather=task.gather, **rates)
+        return networks, feed, loss
 
     def _reconstruction(self, x: Tensor, count: int) -> tuple[Tensor, Tensor]:
         """The loss of a sparse autoencoder [S] (Eq. 2) for the first samples, and the embeddings of all [S, B, D]."""
@@ -186,10 +202,7 @@ class PRER(Learner):
         z, y = self.embed(task, rows), task.y[rows] + old.stop
         health.check_embeddings(self, z, y, task, rows)
         address = self.address_ / (len(self.tasks_) - 1) / "flow"
-        if self.restart and self.density == "flow" and past is not None:
-            self.density_ = self._new_density()
-            self.density_.add(past.density.counts[0], self.address_)
-        self.density_.add(torch.bincount(task.y[rows[0]], minlength=len(task.labels)), self.address_)
+        self._add_classes(task, past)
         every_z, every_y = self._with_past(z, y, past, address)
         self.density_.start(every_z, every_y)
         noise = self.jitter * every_z.std(1, keepdim=True)
@@ -218,6 +231,13 @@ class PRER(Learner):
             statistics = list(self.density_.buffers())  # the norms' move while the flow is trained
             self.train("flow", parameters, loss, feed, **rates, before_update=clamp, also=statistics)
         self.density_.eval()
+
+    def _add_classes(self, task: Task, past: Past | None) -> None:
+        if self.restart and self.density == "flow" and past is not None:
+            self.density_ = self._new_density()
+            self.density_.add(past.density.counts[0], self.address_)
+        rows = task.train(self.address_.seeds)
+        self.density_.add(torch.bincount(task.y[rows[0]], minlength=len(task.labels)), self.address_)
 
     def _with_past(self, z: Tensor, y: Tensor, past: Past | None, address: Address) -> tuple[Tensor, Tensor]:
         """All new embeddings, and as many of each old class, up to the share of a batch that is theirs."""
@@ -280,6 +300,40 @@ class PRER(Learner):
         parameters = list(self.head_.parameters())
         self.train("head", parameters, loss, feed, epochs=self.epochs, lr=self.lr, optimiser=self.optimiser)
 
+    # -- the phases at once --------------------------------------------------------------------------------------
+
+    def train_jointly(self, task: Task, past: Past | None) -> None:
+        """Every step trains autoencoder, head and flow: classes move the encoder, and the flow follows as it moves.
+
+        All have phase 1's epochs and rate. What the flow standardises by is renewed with every epoch.
+        """
+        rows, old = task.train(self.address_.seeds), self.tasks_[-1].start
+        networks, feed_first, first = self._autoencoding(task, past)
+        networks += [] if self.labels == "head" else [self.head_]
+        outputs, y_all = self.numbers(task.outputs), task.y[rows] + old
+        self._add_classes(task, past)
+
+        def feed(address: Address) -> tuple[Tensor, ...]:
+            self.density_.start(*self._with_past(self.embed(task, rows), y_all, past, address))
+            return feed_first(address)
+
+        def loss(x: Tensor, y: Tensor, moves: Tensor, noise: Tensor, *replayed: Tensor) -> Tensor:
+            total, z = first(x, y, moves, noise, *replayed)
+            real, condition, followed = y.shape[1], y + old, z.detach()
+            if replayed:
+                condition = torch.cat([condition, replayed[0]], dim=1)
+                followed = followed if self.reencode else torch.cat([followed[:, :real], replayed[1]], dim=1)
+            if self.labels != "head":
+                total = total + self.cross_entropy(z[:, :real], outputs[y], noise)
+            return total - self.density_.log_prob(followed, condition).mean(1)
+
+        of_flow = [p for p in self.density_.parameters() if p.requires_grad]
+        self.density_.train()
+        rates = {"epochs": self.epochs_autoencoder, "lr": self.lr_autoencoder, "decay": self.decay_autoencoder}
+        after = {"before_update": lambda: _clamp(of_flow, self.clamp), "also": list(self.density_.buffers())}
+        self.train("joint", [*_parameters(networks), *of_flow], loss, feed, gather=task.gather, **rates, **after)
+        self.density_.eval()
+
     @torch.no_grad()
     def generate(self, ids: Tensor, address: Address) -> Tensor:
         """Samples of the density, decoded."""
@@ -315,6 +369,10 @@ class PRER(Learner):
 def _frozen(module: Module) -> Module:
     """A copy that learns no more."""
     return copy.deepcopy(module).eval().requires_grad_(False)
+
+
+def _parameters(networks: Sequence[nn.Module]) -> list[nn.Parameter]:
+    return [p for network in networks for p in network.parameters()]
 
 
 def _clamp(parameters: Sequence[nn.Parameter], bound: float) -> None:
