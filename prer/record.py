@@ -24,6 +24,7 @@ from prer.version import __version__
 
 RESULT_KEYS = ("seeds", "matrix", "accuracy", "bwt", "memory_floats", "memory_samples", "seconds", "learner", "stream")
 FILES = ("experiment.toml", "environment.json", "events.jsonl", "result.json", "run.lock")
+FOLDERS = ("checkpoint", "model", "memory")
 LOCK = FILES[-1]
 HARMLESS = (LOCK, f".{FILES[0]}.new")  # all that there is of a run that was killed as it wrote its experiment
 MOST_BYTES = 2**28  # of a file that is read whole; the matrix of a thousand tasks and ten seeds is smaller
@@ -60,13 +61,13 @@ class Record:
 
     def check_names(self) -> None:
         """Refuse a folder with something in the place of a file that we would write: a link leads anywhere."""
-        for name in (*FILES, "checkpoint", "model", "model/model.json", "model/model.safetensors"):
+        for name in (*FILES, *FOLDERS, "model/model.json", "model/model.safetensors", "model/README.md"):
             entry = self.path / name
             try:
                 mode = entry.lstat().st_mode
             except OSError:
                 continue
-            if not (stat.S_ISDIR(mode) if name in ("checkpoint", "model") else stat.S_ISREG(mode)):
+            if not (stat.S_ISDIR(mode) if name in FOLDERS else stat.S_ISREG(mode)):
                 raise InputError(f"{entry} is a link or no ordinary file; a run writes into its own folder only")
 
     @property

@@ -7,32 +7,30 @@ from __future__ import annotations
 import contextlib
 import ctypes
 import hashlib
-import json
 import os
 import re
 import time
 from collections.abc import Iterable, Sequence
-from dataclasses import fields, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import torch
 from rich.console import Console
-from safetensors import SafetensorError
-from safetensors.torch import load, save
 
 from prer.address import as_device, as_seeds
+from prer.card import card
 from prer.checkpoint import Checkpoint
 from prer.console import say
 from prer.data.entry import silent
-from prer.disk import content, durable, room
 from prer.display import Display, Downloads, describe
 from prer.errors import InputError, Interrupted, RunError
 from prer.experiment import Experiment
 from prer.keeper import Keeper, differences, platform_of
 from prer.learners.base import Learner, Observer
-from prer.record import MOST_BYTES, Record
+from prer.model import UNREADABLE, load_tensors, save_model, save_samples
+from prer.record import Record
 from prer.result import KEPT, Ledger, Result, tested
 from prer.stream import Stream
 from prer.task import Task
@@ -210,6 +208,8 @@ def _train(
 
         def observe(event: dict[str, Any]) -> None:
             record.event(event)
+            if event["event"] == "task":
+                save_samples(record.path / "memory", learner)
             display(event)
 
         try:
@@ -218,22 +218,10 @@ def _train(
             if not before or isinstance(error, (InputError, RunError, OSError, MemoryError)) or "memory" in str(error):
                 raise
             raise RunError(f"the run could not go on from {record.path}: {error}") from error
-        save_model(record.path / "model", learner, stream)
+        save_model(record.path / "model", learner, stream, card(experiment, stream, result))
         record.finish(result.to_json())
         keeper.saved = None  # a signal from here on has nothing to save
         keeper.checkpoint.delete()
-
-
-def save_model(path: Path, learner: Learner, stream: Stream) -> None:
-    """What was learned, loadable without the run: tensors as safetensors, and what they mean as JSON."""
-    path.mkdir(exist_ok=True)
-    tensors = {name: tensor.detach().cpu().contiguous() for name, tensor in learner.state().items()}
-    durable(path / "model.safetensors", save(tensors))
-    settings = {f.name: getattr(learner, f.name) for f in fields(learner)}
-    tasks = [{"labels": task.labels, "head": task.head, "outputs": task.outputs} for task in stream]
-    card = {"learner": learner.name, "settings": settings, "seeds": learner.address_.seeds, "shape": stream.shape}
-    card |= {"notes": learner.notes(), "tasks": tasks, "version": __version__}
-    durable(path / "model.json", (json.dumps(card, indent=1) + "\n").encode())
 
 
 def load_model(folder: Path, device: str = "cpu") -> tuple[Learner, Stream]:
@@ -244,16 +232,12 @@ def load_model(folder: Path, device: str = "cpu") -> tuple[Learner, Stream]:
     with record.as_it_began():
         stream = experiment.stream.build(silent)
     record.check_data(stream.sha256)
-    learner, path = experiment.learner, record.path / "model"
+    learner = experiment.learner
     learner.start(stream.shape, experiment.seeds, device)
     try:
-        tensors = load(content(path / "model.safetensors", room()))
-        notes = json.loads(content(path / "model.json", MOST_BYTES)).get("notes", {})
-        if not all(tensor.isfinite().all() for tensor in tensors.values() if tensor.is_floating_point()):
-            raise ValueError("it holds numbers that are not finite")
-        learner.restore(list(stream), tensors, notes)
+        load_tensors(learner, list(stream), record.path / "model")
     except FileNotFoundError:
         raise InputError(f"{folder} has no model; let the run end first: prer resume {folder}") from None
-    except (OSError, SafetensorError, ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
+    except UNREADABLE as error:
         raise InputError(f"the model of {folder} cannot be read: {error}; run it again") from None
     return learner, stream

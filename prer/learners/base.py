@@ -153,6 +153,10 @@ class Learner(ABC):
             right.append((self.predict(x, task.head) == outputs[y]).float())
         return 100 * torch.cat(right, dim=1).mean(1)
 
+    def recognise(self, x: Tensor) -> Tensor:
+        """The class ids [S, B] of inputs [S, B, ...] whose task is not known."""
+        raise InputError(f"{self.name} cannot tell tasks apart; say which it is, 1 to {len(self.tasks_)}")
+
     def generate(self, ids: Tensor, address: Address) -> Tensor:
         """Inputs of the asked class ids [S, n], as the networks see them [S, n, ...], from memory alone."""
         raise InputError(f"{self.name} generates nothing; PRER and DGR do")
@@ -169,7 +173,7 @@ class Learner(ABC):
     def restore(self, learned: Sequence[Task], state: Mapping[str, Tensor], notes: Mapping[str, Any]) -> None:
         """Right after `start`, become the learner that had learned these tasks, with its tensors and its notes."""
         for task in learned:
-            Learner.meet(self, task)
+            self._know(task)
         parts, memory = self._parts(), self.memory()
         for name, tensor in state.items():
             part, _, within = name.partition(".")
@@ -200,6 +204,9 @@ class Learner(ABC):
             raise InputError(f"task {task.index + 1} comes before its time; learn a stream's tasks in their order")
         if not self.tasks_:
             self._scale(task)
+        self._know(task)
+
+    def _know(self, task: Task) -> None:
         first = self.tasks_[-1].stop if self.tasks_ else 0
         self.tasks_.append(range(first, first + len(task.labels)))
         self.labels_.extend(task.labels)

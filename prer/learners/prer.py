@@ -334,6 +334,12 @@ class PRER(Learner):
         self.train("joint", [*_parameters(networks), *of_flow], loss, feed, gather=task.gather, **rates, **after)
         self.density_.eval()
 
+    def recognise(self, x: Tensor) -> Tensor:
+        """The class for which the density finds the embedding likeliest; no head is asked."""
+        z = self.encoder_(self.inputs_(x))
+        ids = torch.arange(self.tasks_[-1].stop, device=z.device).expand(*z.shape[:2], -1)
+        return torch.stack([self.density_.log_prob(z, of_class) for of_class in ids.unbind(2)], dim=2).argmax(2)
+
     @torch.no_grad()
     def generate(self, ids: Tensor, address: Address) -> Tensor:
         """Samples of the density, decoded."""

@@ -1,0 +1,76 @@
+"""Samples without labels: read from files to be predicted, and written where they were generated."""
+
+# n samples, C channels, H and W image
+
+from __future__ import annotations
+
+import io
+import math
+import re
+import zipfile
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from torch import Tensor
+
+from prer.data.files import find, read
+from prer.data.guard import shown
+from prer.disk import content, room
+from prer.errors import InputError
+
+PICTURES = (".png", ".jpg", ".jpeg", ".bmp")
+
+
+def samples(file: Path) -> tuple[Any, Any]:
+    """The samples of a file, and their labels or None: an array, an .npz of x alone, a picture, or data with labels."""
+    if find(str(file)) is None:
+        raise InputError(f"there is no file {shown(file)}; give the samples that are to be predicted")
+    kind = file.suffix.lower()
+    try:
+        if kind == ".npy":
+            return np.load(io.BytesIO(content(file, room())), allow_pickle=False), None
+        if kind == ".npz" and zipfile.ZipFile(file).namelist() == ["x.npy"]:
+            with np.load(file, allow_pickle=False) as arrays:
+                return arrays["x"], None
+        if kind in PICTURES:
+            from PIL import Image
+
+            with Image.open(file) as picture:
+                wanted = picture if picture.mode in ("L", "RGB") else picture.convert("RGB")
+                return np.asarray(wanted)[None], None
+    except (OSError, ValueError, EOFError, SyntaxError, zipfile.BadZipFile, MemoryError) as error:
+        raise InputError(f"{shown(file)} cannot be read: {shown(str(error), 100)}") from None
+    data = read(file)
+    return data.x, data.y
+
+
+def write(made: Tensor, label: str, file: Path | None) -> Path:
+    """Images as one picture, in rows, or whatever they are as an array; the file they are in."""
+    images = made.dim() == 4
+    safe = re.sub(r"[^\w-]+", "-", label)[:60].strip("-") or "samples"
+    file = file or Path(f"{safe}.{'png' if images else 'npy'}")
+    try:
+        if file.suffix.lower() == ".npy":
+            np.save(file, made.numpy(), allow_pickle=False)
+        elif file.suffix.lower() == ".png" and images:
+            from PIL import Image
+
+            Image.fromarray(grid(made.numpy())).save(file)
+        else:
+            raise InputError(f"{shown(file)}: {'a .png or .npy' if images else 'vectors need an .npy'}, please")
+    except OSError as error:
+        raise InputError(f"cannot write {shown(file)}: {error.strerror or error}") from None
+    return file
+
+
+def grid(images: np.ndarray) -> np.ndarray:
+    """Images [n, C, H, W] beside and below each other, a pixel apart, [rows, columns] or [rows, columns, 3]."""
+    n, channels, height, width = images.shape
+    across = math.ceil(math.sqrt(n))
+    down = math.ceil(n / across)
+    page = np.zeros((down * (height + 1) - 1, across * (width + 1) - 1, channels), np.uint8)
+    for i, image in enumerate(images):
+        y, x = i // across * (height + 1), i % across * (width + 1)
+        page[y : y + height, x : x + width] = np.moveaxis(image, 0, -1)
+    return page[..., 0] if channels == 1 else page[..., :3]
