@@ -148,13 +148,15 @@ class Flow(Density):
     def _normalised(self, z: Tensor, v: Tensor) -> tuple[Tensor, Tensor]:
         u = self._standardised(z).mT
         log_det = -self.std.log().sum(-1, keepdim=True)
+        *others, last = self.levels
         left = []
-        for level in self.levels:
+        for level in others:
             u, change = level(u, v)
             log_det = log_det + change
-            left.append(u[:, : level.leaving])
-            u = u[:, level.leaving :]
-        return torch.cat([*left, u], dim=1), log_det
+            out, u = u.split((level.leaving, level.staying), dim=1)
+            left.append(out)
+        u, change = last(u, v)
+        return torch.cat([*left, u], dim=1), log_det + change
 
     def _generated(self, u: Tensor, v: Tensor) -> Tensor:
         *left, u = u.split([*(level.leaving for level in self.levels), self.levels[-1].staying], dim=1)
@@ -227,8 +229,8 @@ class Level(nn.Module):
         """The same with batch statistics, by the function that is made for it."""
         layers = self.weight_in, self._weight_condition(), self.bias_in, self.weight_out, self.bias_out
         constants = self.order[0], self.back[0], self.bounded, self.eps
-        ours = kernels("flow", u, v)
-        through = ours.FusedBlocks if ours and u.shape[1] <= ours.WIDTHS[-1] else Blocks
+        ours = kernels("flow", u, v, *layers)
+        through = ours.FusedBlocks if ours and u.shape[1] <= ours.WIDEST else Blocks
         u, log_det, mean, var = through.apply(u, v, *layers, *constants)
         self.mean.lerp_(mean, 1 - self.momentum)
         self.var.lerp_(var, 1 - self.momentum)

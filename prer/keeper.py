@@ -5,7 +5,7 @@ from __future__ import annotations
 import signal
 import threading
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from types import FrameType
@@ -16,7 +16,7 @@ import torch
 from prer.checkpoint import Checkpoint, Pace, Phase, Saved, check_finite
 from prer.data.guard import shown
 from prer.errors import InputError, Interrupted, RunError
-from prer.kernels import ready
+from prer.kernels import made_by
 from prer.learners.base import Learner
 from prer.task import Task
 
@@ -170,14 +170,16 @@ def differences(then: Mapping[str, Any], now: Mapping[str, Any], above: str = ""
             yield f"{shown(above + str(key))} was {shown(repr(a), 100)} and is {shown(repr(b), 100)}"
 
 
-def platform_of(device: str) -> dict[str, Any]:
-    """What decides the last bits of a result; for a GPU also the path that is taken there."""
+def platform_of(device: str, phases: Collection[str]) -> dict[str, Any]:
+    """What decides the last bits of a result, and the path that is taken there."""
     cuda = device == "cuda"
+    # A CPU has kernels for the flow alone; without a flow to train none need be compiled.
+    by = made_by(device) if cuda or "flow" in phases else None
     return {
         "torch": torch.__version__,
         "device": device,
         "processor": torch.cuda.get_device_name() if cuda else torch.backends.cpu.get_cpu_capability(),
         "threads": torch.get_num_threads(),
         "steps": "captured" if cuda else "plain",
-        "kernels": "ours" if cuda and ready() else "torch's",
+        "kernels": "torch's" if by is None else "ours" if cuda else f"ours, by {by}",
     }

@@ -274,7 +274,15 @@ def test_changed_data_is_refused_and_forced_only_with_a_note(capsys, monkeypatch
 
 
 @pytest.mark.parametrize(
-    ("key", "value"), [("torch", "1.0"), ("threads", 7), ("processor", "AVX1024"), ("device", "cuda"), ("prer", "0.0")]
+    ("key", "value"),
+    [
+        ("torch", "1.0"),
+        ("threads", 7),
+        ("processor", "AVX1024"),
+        ("device", "cuda"),
+        ("prer", "0.0"),
+        ("kernels", "ours, by cc 1.0"),
+    ],
 )
 def test_another_machine_or_version_is_refused_and_forced_only_with_a_note(capsys, run, whole, key, value):
     content = plain(run)

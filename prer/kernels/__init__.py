@@ -1,7 +1,7 @@
-"""Our own kernels for a GPU, written in Triton: the flow's blocks, and convolutions with an axis of seeds.
+"""Our own kernels: the flow's blocks, in Triton and in C, and convolutions with an axis of seeds, in Triton.
 
-Only what asks for them on a GPU imports them. Without a GPU, a C compiler or Triton, which comes with torch on Linux,
-everything is computed by torch's operations; results then agree but for rounding.
+Only what asks for them imports or compiles them. Without a C compiler, or on a GPU without Triton, which comes with
+torch on Linux, everything is computed by torch's operations; results then agree but for rounding.
 """
 
 from __future__ import annotations
@@ -14,11 +14,25 @@ from types import ModuleType
 import torch
 from torch import Tensor
 
+from prer.kernels.library import loaded
+
+MODULES = {("flow", "cuda"): "flow", ("convolution", "cuda"): "convolution", ("flow", "cpu"): "native"}
+
 
 def kernels(name: str, *tensors: Tensor) -> ModuleType | None:
-    """The module of this name, where there are kernels for these tensors."""
-    fitting = all(t.is_cuda and t.dtype == torch.float32 for t in tensors)
-    return importlib.import_module(f"prer.kernels.{name}") if fitting and ready() else None
+    """The module with kernels for this work, where there are some for these tensors."""
+    device = tensors[0].device.type
+    fitting = all(t.device.type == device and t.dtype == torch.float32 for t in tensors)
+    module = MODULES.get((name, device))
+    return importlib.import_module(f"prer.kernels.{module}") if fitting and module and made_by(device) else None
+
+
+def made_by(device: str) -> str | None:
+    """Who makes the kernels for a device; None where nobody can."""
+    if device == "cuda":
+        return "Triton" if ready() else None
+    found = loaded()
+    return found.compiler if found else None
 
 
 @functools.cache

@@ -15,6 +15,7 @@ from prer.kernels import blocks
 
 BT, KC = 16, 16  # samples of a tile, rows of a chunk of a product
 WIDTHS = 64, 256, 512  # a level's width is padded to one of these; each is one more kernel to compile
+WIDEST = WIDTHS[-1]
 PRECISION = "ieee"  # of products; the faster ones gain next to nothing here
 
 
