@@ -396,7 +396,9 @@ def flat_gradient(loss, parameters):
 
 @pytest.mark.parametrize("stream", [vectors(), one_head()], ids=["heads", "one head"])
 @pytest.mark.parametrize("memory_batch", [8, 0])
-def test_a_step_of_gem_is_projected_on_the_gradients_of_all_memories(stream, memory_batch):
+@pytest.mark.parametrize("at_once", [True, False])
+def test_a_step_of_gem_is_projected_on_the_gradients_of_all_memories(stream, memory_batch, at_once, monkeypatch):
+    monkeypatch.setattr("prer.learners.gem.at_once", lambda index: at_once)
     learner = started(GEM(**TINY | {"size": 10, "memory_batch": memory_batch, "margin": 0.2}), stream, SEEDS)
     batch = midway(learner, stream)
     assert batch.past[0].shape == (2, 2 * (memory_batch or 10))

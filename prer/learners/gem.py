@@ -86,9 +86,18 @@ class GEM(Learner):
         """The gradients of the losses on the tasks' memories [S, T, P]."""
         assert self.index_ is not None
         sizes, tasks = [self.memory_batch or count for count in self.counts_], range(len(self.counts_))
+        if not at_once(self.index_):
+            parts = zip(tasks, self.index_.split(sizes, 1), strict=True)
+            return torch.stack([self._of_task(task, part) for task, part in parts], dim=1)
         each = max(MOST // sizes[0], 1) if len(set(sizes)) == 1 else 1
         parts = zip(tasks[::each], self.index_.split([sum(sizes[t : t + each]) for t in tasks[::each]], 1), strict=True)
         return torch.cat([self._of_tasks(tasks[t : t + each], part) for t, part in parts], dim=1)
+
+    def _of_task(self, task: int, index: Tensor) -> Tensor:
+        """That of one task [S, P]."""
+        old, weights = self.kept_.at(index), list(held_weights(self).values())
+        said = self.heads_[self.head_of_[task]](self.encoder_(self.inputs_(old["x"])))
+        return _flat(mean_cross_entropy(said, old["y"]), weights)
 
     def _of_tasks(self, tasks: range, index: Tensor) -> Tensor:
         """Those of tasks with equally many samples, at once: a task has copies of the weights, as a seed has."""
@@ -104,9 +113,7 @@ class GEM(Learner):
             prefix, head = f"heads.{self.head_of_[task]}.", self.heads_[self.head_of_[task]]
             own = {n.removeprefix(prefix): w.unflatten(0, (S, T))[:, t] for n, w in weights.items() if prefix in n}
             losses.append(mean_cross_entropy(functional_call(head, own, (z[:, t],)), y))
-        gradients = torch.autograd.grad(torch.stack(losses).sum(), list(weights.values()), allow_unused=True)
-        filled = [torch.zeros_like(w) if g is None else g for w, g in zip(weights.values(), gradients, strict=True)]
-        return torch.cat([g.flatten(1) for g in filled], dim=1).unflatten(0, (S, T))
+        return _flat(torch.stack(losses), list(weights.values())).unflatten(0, (S, T))
 
     def after_task(self, task: Task) -> None:
         """Keep some samples of the task."""
@@ -115,6 +122,18 @@ class GEM(Learner):
             x, y = task.samples(rows)
             self.kept_.add(x=x, y=self.numbers(task.outputs)[y])
             self.counts_.append(rows.shape[1])
+
+
+def at_once(index: Tensor) -> bool:
+    """Whether all tasks' gradients are computed together: on a CPU that saves nothing, and weights would be copied."""
+    return index.is_cuda
+
+
+def _flat(losses: Tensor, weights: Sequence[Tensor]) -> Tensor:
+    """The gradient of all losses together [S, P]; zeros where they do not depend on a weight."""
+    gradients = torch.autograd.grad(losses.sum(), weights, allow_unused=True)
+    filled = [torch.zeros_like(w) if g is None else g for w, g in zip(weights, gradients, strict=True)]
+    return torch.cat([g.flatten(1) for g in filled], dim=1)
 
 
 def _copies(tensor: Tensor, count: int) -> Tensor:
@@ -138,10 +157,10 @@ def project(g: Tensor, G: Tensor, margin: float = 0.0) -> Tensor:
     and g + G^T (v + margin) returned; where none is, g itself.
     """
     G64, g64 = G.double(), g.double()
-    A, b = G64 @ G64.mT, (G64 @ g64.unsqueeze(2)).squeeze(2)
+    b = (G64 @ g64.unsqueeze(2)).squeeze(2)
     if g.device.type == "cpu" and not (b < 0).any():  # a GPU would have to wait for the answer
         return g
-    v = nonnegative(A, b)
+    v = nonnegative(G64 @ G64.mT, b)
     moved = g64 + (G64.mT @ (v + margin).unsqueeze(2)).squeeze(2)
     return torch.where((b < 0).any(1, keepdim=True), moved.to(g.dtype), g)
 
