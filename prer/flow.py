@@ -127,6 +127,9 @@ class Flow(Density):
         v = self._vectors(condition)
         u, log_det = self._normalised(z, v)
         if self.weight_prior is not None:
+            ours = kernels("prior", u, v, self.weight_prior) if self.training else None
+            if ours:
+                return log_det + ours.Prior.apply(u, v, self.weight_prior)
             mean, log_std = self._prior(self.weight_prior, v)
             u = (u - mean) * (-log_std).exp()
             log_det = log_det - log_std.sum(1)

@@ -149,6 +149,37 @@ def test_one_sample_has_no_variance():
     assert not level(1, 4, 1, 3)(numbers(1, 4, 1), numbers(1, 3, 1))[1].isfinite().any()
 
 
+def likelihood(flow, z, y):
+    """Of a flow in training: the log-density, and the gradients of all that is learned."""
+    log_prob = flow.log_prob(z, y)
+    return log_prob, *torch.autograd.grad(log_prob, list(flow.parameters()), numbers(*log_prob.shape, seed=3).to(z))
+
+
+@compiled
+@given(
+    S=st.integers(1, 3),
+    D=st.integers(2, 70),
+    V=st.integers(1, 20),
+    B=st.integers(2, 70),
+    gain=st.sampled_from([0.3, 9.0]),
+)
+@settings(derandomize=True, database=None, deadline=None, max_examples=30)
+def test_the_density_is_that_of_plain_operations_in_double_precision(S, D, V, B, gain):
+    address = Address(tuple(range(S)))
+    ours = stack(lambda: Flow(D, blocks=2, condition_size=V), address).train()
+    ours.add(torch.tensor([10, 10, 10]), address)
+    with torch.no_grad():
+        ours.weight_prior.copy_(gain / V**0.5 * numbers(S, V, 2 * D))
+    z, y = numbers(S, B, D, seed=1), (torch.arange(B) % 3).expand(S, -1)
+    exact = likelihood(copy.deepcopy(ours).double(), z.double(), y)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(flows, "kernels", lambda *_: None)
+        plain = likelihood(copy.deepcopy(ours), z, y)
+    for mine, theirs, true in zip(likelihood(ours, z, y), plain, exact, strict=True):
+        error, rounding = ((t.double() - true).abs().max() for t in (mine, theirs))
+        assert error <= 1e-6 * true.abs().max().clamp_min(1) + 8 * rounding
+
+
 # -- when it is used -------------------------------------------------------------------------------------------------
 
 

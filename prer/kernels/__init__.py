@@ -16,7 +16,12 @@ from torch import Tensor
 
 from prer.kernels.library import loaded
 
-MODULES = {("flow", "cuda"): "flow", ("convolution", "cuda"): "convolution", ("flow", "cpu"): "native"}
+MODULES = {
+    ("flow", "cuda"): "flow",
+    ("convolution", "cuda"): "convolution",
+    ("flow", "cpu"): "native",
+    ("prior", "cpu"): "native",
+}
 
 
 def kernels(name: str, *tensors: Tensor) -> ModuleType | None:

@@ -292,3 +292,57 @@ void backward(const Sizes *n, const float *g_u_out, const float *g_log_det, cons
         join(T, B, V, g_vs, g_v + s * V * B);
     }
 }
+
+/* -- the prior ------------------------------------------------------------------------------------------------------- */
+
+/* log N(u; mean, e^2h), where the class gives the mean [D] and h = tanh(raw / 2) of raw [D]. Kept for the way back, for each
+seed and panel: rows of w = (u - mean) e^-2h [D] and h [D]. Sizes are a level's, with D = lb and no other half. */
+INLINE vec inverse_scale(vec h) { return decayed(2 * h + 2) * 7.38905610f; } /* e^-(2h + 2) e^2: |h| may be 1 */
+
+void prior_forward(const Sizes *n, const float *u, const float *v, const float *weight, float *log_prob, float *keep,
+                   float *room) {
+    int64_t D = n->lb, V = n->V, B = n->B, T = panels(n);
+    float *x = room, *vs = x + T * D * P, *sums = vs + T * V * P;
+    for (int64_t s = 0; s < n->S; s++) {
+        cut(T, B, D, u + s * D * B, x);
+        cut(T, B, V, v + s * V * B, vs);
+        memset(sums, 0, 4 * T * P);
+        for (int64_t t = 0; t < T; t++, keep += 2 * D * P) {
+            memset(keep, 0, 8 * D * P);
+            product(2 * D, V, weight + s * V * 2 * D, 1, 2 * D, vs + t * V * P, 0, keep);
+            for (int64_t j = 0; j < D * P; j += LANES) {
+                vec raw = AT(keep + D * P + j), q = decayed(size_of(raw)), h = either(raw < 0, q - 1, 1 - q) / (1 + q);
+                vec w = (AT(x + t * D * P + j) - AT(keep + j)) * inverse_scale(h);
+                AT(sums + t * P + j % P) -= 2 * h + 0.5f * w * w;
+                AT(keep + j) = w, AT(keep + D * P + j) = h;
+            }
+        }
+        for (int64_t j = 0; j < B; j++) log_prob[s * B + j] = sums[j] - 0.918938533f * D; /* log(2 pi) / 2 */
+    }
+}
+
+void prior_backward(const Sizes *n, const float *g, const float *v, const float *weight, const float *keep, float *g_u,
+                    float *g_v, float *g_weight, float *room) {
+    int64_t D = n->lb, V = n->V, B = n->B, T = panels(n);
+    float *g_x = room, *g_out = g_x + T * D * P, *vs = g_out + T * 2 * D * P, *g_vs = vs + T * V * P;
+    float *gs = g_vs + T * V * P, *column = gs + T * P, *turned = column + V * P;
+    for (int64_t s = 0; s < n->S; s++) {
+        cut(T, B, V, v + s * V * B, vs);
+        cut(T, B, 1, g + s * B, gs);
+        memset(g_vs, 0, 4 * T * V * P);
+        for (int64_t t = 0; t < T; t++, keep += 2 * D * P) {
+            float *go = g_out + t * 2 * D * P;
+            for (int64_t j = 0; j < D * P; j += LANES) {
+                vec each = AT(gs + t * P + j % P), w = AT(keep + j), h = AT(keep + D * P + j);
+                AT(go + j) = each * w * inverse_scale(h);
+                AT(g_x + t * D * P + j) = -AT(go + j);
+                AT(go + D * P + j) = each * (w * w - 1) * (1 - h * h);
+            }
+            product(V, 2 * D, weight + s * V * 2 * D, 2 * D, 1, go, 0, g_vs + t * V * P);
+        }
+        turn(T, 2 * D, g_out, turned);
+        gradient(B, V, vs, V * P, 2 * D, turned, column, g_weight + s * V * 2 * D);
+        join(T, B, D, g_x, g_u + s * D * B);
+        join(T, B, V, g_vs, g_v + s * V * B);
+    }
+}

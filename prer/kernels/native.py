@@ -65,6 +65,29 @@ class FusedBlocks(torch.autograd.Function):
         return *made, None, None, None, None
 
 
+class Prior(torch.autograd.Function):
+    """The logarithm of the prior of u [S, B], whose mean and scale depend on the class, as `flow.Flow` has it."""
+
+    @staticmethod
+    def forward(ctx: Any, u: Tensor, v: Tensor, weight: Tensor) -> Tensor:
+        """From u [S, D, B], v [S, V, B] and weight [S, V, 2 D]."""
+        (S, D, B), V = u.shape, v.shape[1]
+        ctx.sizes = Sizes(S, 1, 0, D, D, V, B)
+        u, v, weight = u.contiguous(), v.contiguous(), weight.contiguous()
+        made, kept = u.new_empty(S, B), _room("kept", ctx.sizes, u)
+        _call("prior_forward", ctx.sizes, u, v, weight, made, kept, _room("scratch", ctx.sizes, u))
+        ctx.save_for_backward(v, weight, kept)
+        return made
+
+    @staticmethod
+    def backward(ctx: Any, *grads: Any) -> tuple[Tensor, ...]:
+        """And back."""
+        n, (v, weight, kept) = ctx.sizes, ctx.saved_tensors
+        made = v.new_empty(n.S, n.lb, n.B), torch.empty_like(v), torch.empty_like(weight)
+        _call("prior_backward", n, grads[0].contiguous(), v, weight, kept, *made, _room("scratch", n, v))
+        return made
+
+
 def _room(name: str, sizes: Sizes, like: Tensor) -> Tensor:
     """Memory of the size that C asks for."""
     count = getattr(loaded(), name)
