@@ -92,6 +92,17 @@ def test_scales_at_both_ends_are_exact(spread, bounded):
 
 
 @compiled
+def test_very_many_scales_of_a_half_are_no_problem():
+    ours = level(1, 400, 1, 1, bounded=False)
+    with torch.no_grad():
+        ours.weight_out.zero_()
+        ours.bias_out.fill_(-2)
+    _, log_det = ours(numbers(1, 400, 9), numbers(1, 1, 9))
+    expected = -200 * math.log(2) - 0.5 * (ours.var + ours.eps).log().sum()
+    torch.testing.assert_close(log_det, expected.expand(1, 9))
+
+
+@compiled
 @pytest.mark.parametrize("sizes", [(4, 9, 3, 37), (3, 50, 2, 64)], ids=str)
 def test_a_seed_is_the_same_alone_among_others_and_again(sizes):
     S, D, K, B = sizes
@@ -126,6 +137,8 @@ def test_any_strides_will_do_and_the_way_back_can_be_gone_twice():
     assert torch.equal(made, same)
     assert torch.equal(first, expected)
     assert torch.equal(again, expected)
+    apply, weight = kernels("prior", u).Prior.apply, numbers(2, 3, 14)
+    assert torch.equal(apply(turned, v.mT.contiguous().mT, weight.mT.contiguous().mT), apply(u, v, weight))
 
 
 @compiled

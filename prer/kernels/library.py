@@ -11,7 +11,6 @@ import hashlib
 import os
 import platform
 import shlex
-import stat
 import subprocess
 import tempfile
 from pathlib import Path
@@ -68,7 +67,7 @@ def _folder() -> Path:
     folder.parent.mkdir(parents=True, exist_ok=True)
     folder.mkdir(mode=0o700, exist_ok=True)
     about = folder.lstat()
-    if not stat.S_ISDIR(about.st_mode) or about.st_mode & 0o077 or about.st_uid != getattr(os, "getuid", int)():
+    if about.st_mode & 0o077 or about.st_uid != getattr(os, "getuid", int)():
         raise OSError("not private")
     return folder
 
