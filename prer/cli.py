@@ -141,7 +141,8 @@ def privacy(folder: Path, count: int) -> None:
 def predict(model: Path, file: Path, task: int | None) -> None:
     """Print the label of each sample of a file, and the share of seeds that agree, as CSV.
 
-    MODEL is a finished run's folder or its model/; FILE an .npy or .npz, an image, or any data that can be learned from.
+        note = "no --task: the flow is asked for the class, which is right less often than a task's own head"
+        click.echo(note, err=True)
 
     \b
     prer predict runs/digits-prer-0a8c29f4 my/file.npz --task 2

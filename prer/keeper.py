@@ -174,7 +174,7 @@ def platform_of(device: str, phases: Collection[str]) -> dict[str, Any]:
     """What decides the last bits of a result, and the path that is taken there."""
     cuda = device == "cuda"
     # A CPU has kernels for the flow alone; without a flow to train none need be compiled.
-    by = made_by(device) if cuda or "flow" in phases else None
+    by = made_by(device) if cuda or {"flow", "joint"} & set(phases) else None
     return {
         "torch": torch.__version__,
         "device": device,

@@ -29,7 +29,8 @@ from prer.version import __version__
 MOST_JSON = 2**26  # bytes of the file that says what the tensors mean
 SAMPLES = 8  # of each class, kept for people to look at
 MOST_CLASSES = 20  # the oldest: what has been remembered longest is what people want to see
-UNREADABLE = (OSError, SafetensorError, ValueError, KeyError, TypeError, AttributeError, IndexError, RecursionError)
+# What a forged file may bring about; torch speaks of impossible shapes with a RuntimeError, as RecursionError is one.
+UNREADABLE = (OSError, SafetensorError, ValueError, LookupError, TypeError, AttributeError, RuntimeError)
 
 
 def save_model(path: Path, learner: Learner, stream: Stream, card: str = "") -> None:
