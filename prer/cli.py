@@ -310,6 +310,49 @@ def best_of_sweep(
     click.echo("\n".join([*about(winner, by), f"Written: {file_out}; run it by: prer run {file_out}"]))
 
 
+@commands.command()
+@click.argument("part", type=click.Choice(("table1", "all")))
+@click.option(
+    "--only", default="", metavar="NAME,...", help="Data sets and methods, mixed: mnist,prer.  [default: all]"
+)
+@click.option("--device", help="auto, cpu or cuda.  [default: auto]")
+@click.option("--out", default="runs", show_default=True, type=click.Path(path_type=Path), help="Run folders, tables.")
+@click.option("--seeds", help="How many seeds, or which: 5, or 0,1,7.  [default: 5]")
+@click.option("--workers", default=1, show_default=True, type=click.IntRange(1), help="How many runs at a time.")
+@click.option("--fast", is_flag=True, help="The built-in digits, three seeds: does it all work?")
+@click.option(
+    "--data", "paths", multiple=True, metavar="NAME=PATH", help="Read a data set from there; may be repeated."
+)
+def reproduce(
+    part: str,
+    only: str,
+    device: str | None,
+    out: Path,
+    seeds: str | None,
+    workers: int,
+    fast: bool,
+    paths: tuple[str, ...],
+) -> None:
+    """Make the paper's tables, ours beside the paper's; what is finished is not run again.
+
+    \b
+    prer reproduce table1 --fast
+    prer reproduce table1 --only mnist,prer
+    prer reproduce table1 --data kmnist=my/kmnist10k --workers 2
+    """
+    from rich.console import Console
+
+    from prer.paper.plan import Request
+    from prer.paper.reproduce import reproduce
+
+    for given in paths:
+        if "=" not in given:
+            raise InputError(f"--data {given}: give NAME=PATH, such as kmnist=my/folder")
+    places = dict(given.split("=", 1) for given in paths)
+    request = Request(tuple(filter(None, only.split(","))), device, seeds, fast, places)
+    reproduce(Console(emoji=False, highlight=False), part, request, out, workers)
+
+
 @commands.group()
 def data() -> None:
     """List, fetch and check the data sets that have a name."""

@@ -7,6 +7,7 @@ from typing import Any
 
 DATA = ("mnist", "kmnist", "svhn", "cifar10")
 METHODS = ("naive", "lwf", "ewc", "gem", "er", "prer")
+LITERAL = ("mnist", "cifar10")  # data sets with a file `prer-literal`: PRER without one deviation from the paper
 
 
 def file_of(data: str, method: str) -> Path:

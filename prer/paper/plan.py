@@ -1,0 +1,111 @@
+"""Which experiments a table needs, by data set and method."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from prer.data.files import find
+from prer.errors import InputError, did_you_mean
+from prer.experiment import Experiment
+from prer.paper import DATA, LITERAL, METHODS, file_of
+from prer.paper.published import TITLES
+
+Key = tuple[str, str]  # a data set, and a method or a variant
+EXTRA = "prer-literal"
+FAST = "digits"
+
+
+@dataclass(frozen=True)
+class Request:
+    """What is asked for.
+
+    Attributes:
+        only: names of data sets, methods and variants; none: all.
+        device: where to run; None: as the files say.
+        seeds: how many or which, as on the command line; None: as many as the files say, and three if fast.
+        fast: the built-in digits in place of the paper's data.
+        paths: for data sets that are read from elsewhere, where that is.
+        variants: names that `only` may also have.
+    """
+
+    only: Sequence[str] = ()
+    device: str | None = None
+    seeds: str | None = None
+    fast: bool = False
+    paths: Mapping[str, str] = field(default_factory=dict)
+    variants: Sequence[str] = ()
+
+    def check(self) -> None:
+        """Refuse names that are not known, and paths where nothing is."""
+        names = (FAST,) if self.fast else DATA
+        known = (*names, *METHODS, *(() if self.fast else (EXTRA,)), *self.variants)
+        for name in self.only:
+            if name not in known:
+                raise InputError(f"--only: unknown name {name!r}{did_you_mean(name, known)}")
+        for name, path in self.paths.items():
+            if name not in names:
+                raise InputError(f"--data: unknown data set {name!r}{did_you_mean(name, names)}")
+            if find(path) is None:
+                raise InputError(f"--data {name}={path}: there is nothing; check the path")
+
+    def data(self, of: Sequence[str] = DATA) -> list[str]:
+        """The data sets asked for, among these."""
+        of = (FAST,) if self.fast else of
+        asked = [name for name in self.only if name in (*DATA, FAST)]
+        return [name for name in of if not asked or name in asked]
+
+    def methods(self) -> list[str]:
+        """The methods asked for, in the order of the paper."""
+        every = METHODS if self.fast else (*METHODS, EXTRA)
+        asked = [name for name in self.only if name in every]
+        if not asked and any(name in self.variants for name in self.only):
+            return []
+        return [name for name in every if not asked or name in asked]
+
+    def experiment(self, data: str, method: str, overrides: Sequence[str] = (), seeds: str | None = None) -> Experiment:
+        """The experiment of a data set and a method."""
+        own = [*overrides, *self._overrides(data, seeds or self.seeds or ("3" if self.fast else None))]
+        if self.fast:
+            return Experiment.parse({"stream": {"data": FAST}, "learner": {"name": method}}, own)
+        return Experiment.read(file_of(data, method), own)
+
+    def _overrides(self, data: str, seeds: str | None) -> list[str]:
+        given = [f"stream.data={json.dumps(self.paths[data])}"] if data in self.paths else []
+        given += [f"seeds=[{seeds}]" if "," in seeds else f"seeds={seeds}"] if seeds else []
+        return given + ([f"device={self.device}"] if self.device else [])
+
+    def title(self, data: str) -> str:
+        """What a table calls a data set: by the folder's name where it is read from one."""
+        if data not in self.paths:
+            return TITLES[data]
+        name = Path(self.paths[data]).resolve().name
+        stem = name.partition(".")[0] or name
+        if not stem.lower().startswith(data):
+            return stem
+        rest = stem[len(data) :].lstrip("-_ ")
+        return f"{TITLES[data]}-{rest}" if rest else TITLES[data]
+
+    def remarks(self, data: Sequence[str]) -> list[str]:
+        """What must be said of the data sets of a table."""
+        if self.fast:
+            return ["A smoke run of the same code on the built-in digits, which the paper does not have."]
+        remarks = []
+        for name in data:
+            if name in self.paths:
+                title, file = self.title(name), Path(self.paths[name]).resolve().name
+                what = "a copy that was given" if title == TITLES[name] else "which is not the paper's data"
+                remarks.append(f"{title} is read from {file}, {what}.")
+        return remarks
+
+
+def of_table1(request: Request) -> dict[Key, Experiment]:
+    """Every method on every data set, and PRER as the paper states it where there is a file of that."""
+    return {
+        (data, method): request.experiment(data, method)
+        for data in request.data()
+        for method in request.methods()
+        if method != EXTRA or data in LITERAL
+    }

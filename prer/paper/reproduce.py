@@ -1,0 +1,91 @@
+"""Run what a table needs and is not there yet, and make the tables of what there is."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from rich.console import Console
+
+from prer.console import say
+from prer.data.catalogue import CATALOGUE
+from prer.data.fetch import fetch
+from prer.display import Downloads
+from prer.engines import Local, Outcome, ended_before
+from prer.errors import InputError, RunError
+from prer.experiment import Experiment
+from prer.follow import follow
+from prer.paper import plan, table1
+from prer.paper.plan import Key, Request
+from prer.paper.tables import Table, save, show
+from prer.record import Record
+
+NOT_RUN = "not run"
+PARTS = ("table1",)
+
+
+def reproduce(console: Console, part: str, request: Request, out: Path, workers: int = 1) -> None:
+    """Make one of the paper's tables, or all of them.
+
+    Raises:
+        RunError: when everything else is done, if a run that a table needs is missing.
+    """
+    request.check()
+    needed = {name: plan.of_table1(request) for name in (PARTS if part == "all" else (part,))}
+    if not any(needed.values()):
+        raise InputError(f"--only {','.join(request.only)} leaves nothing of {part}; name a data set or method it has")
+    missing: set[str] = set()
+    for name, experiments in needed.items():
+        if experiments:
+            outcomes = run_missing(console, experiments, out, workers)
+            publish(console, name, table1.tables(request, outcomes), out)
+            missing |= {outcome.record.path.name for outcome in outcomes.values() if outcome.error}
+    if missing:
+        what = "run is" if len(missing) == 1 else "runs are"
+        raise RunError(f"{len(missing)} {what} missing in the tables, which say why; the same command tries again")
+
+
+def publish(console: Console, name: str, tables: Sequence[Table], out: Path) -> None:
+    """Show tables, write them, and say where."""
+    for table in tables:
+        show(console, table)
+    say(console, f"Written: {', '.join(map(str, save(name, tables, out)))}")
+
+
+def run_missing(console: Console, experiments: Mapping[Key, Experiment], out: Path, workers: int) -> dict[Key, Outcome]:
+    """How each run ended; those that were finished before are kept, and those that were stopped go on."""
+    every = list({experiment.hash: experiment for experiment in experiments.values()}.values())
+    waiting = [experiment for experiment in every if ended_before(experiment, out) is None]
+    if waiting:
+        say(console, f"runs: {len(every)}, of which {len(waiting)} are to be made; run folders: {out}")
+    absent = unavailable(console, waiting)
+    ready = [experiment for experiment in every if experiment not in waiting or experiment.stream.data not in absent]
+    ended = follow(console, Local(workers).run(ready, out), ready)
+    by_hash = {outcome.experiment.hash: outcome for outcome in ended}
+    for experiment in every:
+        if experiment.hash not in by_hash:
+            error = absent[experiment.stream.data]
+            by_hash[experiment.hash] = Outcome(experiment, Record(out / experiment.folder), error, trained=False)
+    return {key: by_hash[experiment.hash] for key, experiment in experiments.items()}
+
+
+def unavailable(console: Console, experiments: Sequence[Experiment]) -> dict[str, str]:
+    """Fetch the data sets that are not here; of those that cannot be had, why, by name."""
+    absent = {}
+    for name in sorted({e.stream.data for e in experiments if e.stream.data in CATALOGUE and not e.stream.is_there()}):
+        try:
+            with Downloads(console) as downloads:
+                fetch(CATALOGUE[name], downloads)
+        except (InputError, RunError) as error:
+            absent[name] = str(error)
+            say(console, f"{name}: {error}", "red")
+    return absent
+
+
+def found(experiments: Mapping[Key, Experiment], out: Path) -> dict[Key, Outcome]:
+    """What there is of these runs, without running anything."""
+    outcomes = {}
+    for key, experiment in experiments.items():
+        missing = Outcome(experiment, Record(out / experiment.folder), NOT_RUN, trained=False)
+        outcomes[key] = ended_before(experiment, out) or missing
+    return outcomes

@@ -1,0 +1,137 @@
+"""Table 1: BWT and Accuracy of every method on every data set, ours beside the paper's, and what can be said of it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from prer.engines import Outcome
+from prer.evaluation import diagonal
+from prer.paper.plan import EXTRA, Key, Request
+from prer.paper.published import TITLES, implied_diagonal, published
+from prer.paper.tables import Cell, Table, Value
+from prer.significance import LEVEL, MARGIN, Comparison, compare, family
+
+METRICS = {"bwt": "BWT", "accuracy": "Accuracy"}
+Outcomes = Mapping[Key, Outcome]
+MOST = 40  # characters of an error in a cell; a note has all of it
+RULE = (
+    f"Paired t-tests over seeds, Holm's correction over the methods compared on the same data set and metric. Better "
+    f"or worse: the corrected p is below {LEVEL}; not worse: it is not, and the 95 % interval lies above -{MARGIN} "
+    "points."
+)
+
+
+def tables(request: Request, outcomes: Outcomes) -> list[Table]:
+    """The table, the check that its numbers agree with each other, and which differences are more than chance."""
+    data = list(dict.fromkeys(name for name, _ in outcomes))
+    methods = [name for name in (*TITLES,) if name in {method for _, method in outcomes}]
+    made = [_main(request, outcomes, data, methods), _check(request, outcomes, data, methods)]
+    compared = significance(request, outcomes, data)
+    return [*made, compared] if compared.rows else made
+
+
+def result_of(outcome: Outcome | None) -> dict[str, Any] | None:
+    """The result of a run that has one."""
+    return outcome.record.result if outcome is not None and not outcome.error else None
+
+
+def missing(outcome: Outcome | None) -> str:
+    """What stands in the place of a run that is not there."""
+    if outcome is None:
+        return "-"
+    if outcome.error == "not run":
+        return outcome.error
+    return f"failed: {outcome.error[:MOST]}{'...' if len(outcome.error) > MOST else ''}"
+
+
+def failures(request: Request, outcomes: Outcomes) -> list[str]:
+    """A note for each reason why runs failed, with all that is known of it."""
+    runs: dict[str, list[str]] = {}
+    for (data, method), outcome in outcomes.items():
+        if outcome.error not in ("", "not run"):
+            runs.setdefault(outcome.error, []).append(f"{TITLES.get(method, method)} on {request.title(data)}")
+    return [f"Failed: {'; '.join(names)}: {error}" for error, names in runs.items()]
+
+
+def _main(request: Request, outcomes: Outcomes, data: Sequence[str], methods: Sequence[str]) -> Table:
+    columns = ["", *(f"{request.title(name)} {label}" for name in data for label in METRICS.values())]
+    rows: list[list[Cell]] = []
+    for method in methods:
+        of_method = [_cells(outcomes.get((name, method)), name, method, key) for name in data for key in METRICS]
+        ours, theirs, apart = (list(column) for column in zip(*of_method, strict=True))
+        title, paper = TITLES[method], [] if method == EXTRA else [[f"{TITLES[method]}, the paper", *theirs]]
+        rows += [[title, *ours], *paper, [f"{title}, difference", *apart]]
+    seeds = {len(result["seeds"]) for result in map(result_of, outcomes.values()) if result}
+    count = f" over {'/'.join(map(str, sorted(seeds)))} seeds" if seeds else ""
+    caption = f"Table 1: BWT and Accuracy in points and per cent, mean ± standard deviation (n - 1){count}"
+    impossible = [m for m in methods for name in data if _impossible(name, m) and m != EXTRA]
+    notes = ["* BWT and Accuracy contradict each other: see the diagonal."] if impossible else []
+    return Table("table1", caption, columns, rows, [*notes, *request.remarks(data), *failures(request, outcomes)])
+
+
+def _cells(outcome: Outcome | None, data: str, method: str, metric: str) -> tuple[Cell, Cell, Cell]:
+    """Ours, the paper's, and the difference."""
+    result, figures = result_of(outcome), published(data, method)
+    ours: Cell = missing(outcome)
+    if result is not None and result[metric]["mean"] is not None:
+        ours = Value(result[metric]["mean"], result[metric]["std"])
+    if figures is None or outcome is None:
+        return ours, "-", "-"
+    figure = getattr(figures, metric)
+    theirs = Value(figure.mean, figure.std, mark="*" if _impossible(data, method) else "")
+    return ours, theirs, Value(ours.mean - figure.mean, signed=True) if isinstance(ours, Value) else "-"
+
+
+def _impossible(data: str, method: str) -> bool:
+    figures = published(data, method)
+    return figures is not None and round(implied_diagonal(figures.bwt.mean, figures.accuracy.mean), 6) > 100
+
+
+def _check(request: Request, outcomes: Outcomes, data: Sequence[str], methods: Sequence[str]) -> Table:
+    columns = ["", *(f"{request.title(name)} {whose}" for name in data for whose in ("ours", "the paper"))]
+    rows = [[TITLES[m], *(c for name in data for c in _diagonals(outcomes.get((name, m)), name, m))] for m in methods]
+    caption = "The diagonal that BWT and Accuracy imply: D = Accuracy - (M - 1) / (M + 1) BWT for M tasks, in per cent"
+    notes = ["* More than 100 %: no classifier has this pair of BWT and Accuracy."]
+    marked = any(isinstance(cell, Value) and cell.mark for row in rows for cell in row)
+    return Table("table1-diagonal", caption, columns, rows, notes if marked else [])
+
+
+def _diagonals(outcome: Outcome | None, data: str, method: str) -> tuple[Cell, Cell]:
+    result, figures = result_of(outcome), published(data, method)
+    ours: Cell = missing(outcome)
+    if result is not None:
+        of_seeds = [diagonal(np.array(matrix, float)) for matrix in result["matrix"]]
+        ours = Value(float(np.mean(of_seeds)), float(np.std(of_seeds, ddof=1)) if len(of_seeds) > 1 else None)
+    if figures is None or outcome is None:
+        return ours, "-"
+    theirs = implied_diagonal(figures.bwt.mean, figures.accuracy.mean)
+    return ours, Value(theirs, mark="*" if _impossible(data, method) else "")
+
+
+def comparisons(outcomes: Outcomes, data: str, metric: str) -> dict[str, Comparison]:
+    """PRER against each other method on a data set, by method; only those that have run."""
+    prer = _values(outcomes.get((data, "prer")), metric)
+    others = {m: _values(o, metric) for (name, m), o in outcomes.items() if name == data and m not in ("prer", EXTRA)}
+    pairs = {m: compare(prer, values) for m, values in others.items() if prer and values}
+    return dict(zip(pairs, family(list(pairs.values())), strict=True))
+
+
+def _values(outcome: Outcome | None, metric: str) -> list[float] | None:
+    result = result_of(outcome)
+    return None if result is None or None in result[metric]["values"] else result[metric]["values"]
+
+
+def significance(request: Request, outcomes: Outcomes, data: Sequence[str]) -> Table:
+    """Which differences between PRER and the others are more than chance."""
+    rows: list[list[Cell]] = []
+    for name in data:
+        for metric, label in METRICS.items():
+            for method, c in comparisons(outcomes, name, metric).items():
+                interval = [Value(v, digits=2, signed=True) for v in (c.difference, c.low, c.high)]
+                ps = [Value(p, digits=4) for p in (c.p, c.adjusted)]
+                rows.append([f"{request.title(name)} {label}", f"PRER - {TITLES[method]}", *interval, *ps, c.verdict])
+    columns = ["", "compared", "difference", "from", "to", "p", "p, Holm", "PRER is"]
+    return Table("table1-significance", "PRER against the other methods, seed by seed", columns, rows, [RULE])

@@ -1,0 +1,139 @@
+"""One table, four ways to read it: Markdown, LaTeX, CSV, and on a terminal."""
+
+from __future__ import annotations
+
+import csv
+import io
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from prer.errors import InputError
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+
+@dataclass(frozen=True)
+class Value:
+    """A number with all its digits, and how a person reads it."""
+
+    mean: float
+    std: float | None = None
+    digits: int = 2
+    signed: bool = False
+    mark: str = ""  # refers to a note
+
+    def __str__(self) -> str:
+        """As in "-0.14 ± 0.01"."""
+        sign = "+" if self.signed else ""
+        mean = f"{self.mean:{sign}z,.{self.digits}f}"
+        return mean + ("" if self.std is None else f" ± {self.std:,.{self.digits}f}") + self.mark
+
+
+Cell = Value | str
+
+
+@dataclass(frozen=True)
+class Table:
+    """A table as data; `name` is that of its CSV file."""
+
+    name: str
+    caption: str
+    columns: Sequence[str]
+    rows: Sequence[Sequence[Cell]]
+    notes: Sequence[str] = ()
+
+
+def markdown(table: Table) -> str:
+    """The table with its caption above and its notes below."""
+    aligned = ["---", *["---:"] * (len(table.columns) - 1)]
+    rows = [table.columns, *table.rows]
+    lines = [" | ".join(str(cell).replace("\\", "\\\\").replace("|", "\\|") for cell in row) for row in rows]
+    lines.insert(1, " | ".join(aligned))
+    parts = [
+        f"**{table.caption}**",
+        "\n".join(f"| {line} |" for line in lines),
+        "\n".join(f"- {n}" for n in table.notes),
+    ]
+    return "\n\n".join(part for part in parts if part) + "\n"
+
+
+LATEX = {"\\": r"\textbackslash{}", "~": r"\textasciitilde{}", "^": r"\textasciicircum{}", "±": r"$\pm$", "−": "$-$"}
+LATEX |= {c: f"\\{c}" for c in "&%$#_{}"} | {"<": "$<$", ">": "$>$", "|": "$|$", "–": "--", "×": r"$\times$"}
+
+
+def escaped(text: str) -> str:
+    """Text for LaTeX without any package."""
+    return "".join(LATEX.get(c, c) for c in text)
+
+
+def _latex_cell(cell: Cell) -> str:
+    if isinstance(cell, str):
+        return escaped(cell)
+    plain = str(cell).removesuffix(cell.mark) if cell.mark else str(cell)
+    number = plain.replace(" ± ", r" \pm ").replace(",", "{,}")
+    return f"${number}${escaped(cell.mark)}"
+
+
+def latex(table: Table) -> str:
+    """The table as a float of its own."""
+    body = [" & ".join(map(escaped, table.columns)), *(" & ".join(map(_latex_cell, row)) for row in table.rows)]
+    body.insert(1, r"\hline")
+    lines = [line if line == r"\hline" else rf"{line} \\" for line in body]
+    head = [r"\begin{table}", r"\centering", rf"\caption{{{escaped(table.caption)}}}"]
+    layout = "l" + "r" * (len(table.columns) - 1)
+    notes = [rf"\par\small {escaped(note)}" for note in table.notes]
+    return (
+        "\n".join([*head, rf"\begin{{tabular}}{{{layout}}}", *lines, r"\end{tabular}", *notes, r"\end{table}"]) + "\n"
+    )
+
+
+def csv_text(table: Table) -> str:
+    """The table with all digits; what has a standard deviation has a column for it, too."""
+    width = range(len(table.columns))
+    spread = [any(_fields(row[i])[1] for row in table.rows) for i in width]
+    file = io.StringIO()
+    writer = csv.writer(file, lineterminator="\n")
+    writer.writerow([name for i in width for name in (table.columns[i], f"{table.columns[i]}, sd")[: 1 + spread[i]]])
+    for row in table.rows:
+        writer.writerow([field for i in width for field in _fields(row[i])[: 1 + spread[i]]])
+    return file.getvalue()
+
+
+def _fields(cell: Cell) -> tuple[str, str]:
+    if isinstance(cell, str):
+        return cell, ""
+    return repr(cell.mean), "" if cell.std is None else repr(cell.std)
+
+
+def show(console: Console, table: Table) -> None:
+    """The table on a terminal or in a log."""
+    from rich.table import Table as Drawn
+    from rich.text import Text
+
+    from prer.console import say, whole
+
+    say(console, table.caption, "italic")  # a title of the table itself would be folded to its width
+    drawn = Drawn()
+    for i, column in enumerate(table.columns):
+        drawn.add_column(Text(column), justify="right" if i else "left", no_wrap=True)
+    for row in table.rows:
+        drawn.add_row(*(Text(str(cell)) for cell in row))
+    whole(console, drawn)
+    for note in table.notes:
+        say(console, note)
+
+
+def save(name: str, tables: Sequence[Table], out: Path) -> list[Path]:
+    """Write tables that belong together as one Markdown and one LaTeX file, and each as a CSV file."""
+    texts = {f"{name}.md": "\n".join(map(markdown, tables)), f"{name}.tex": "\n".join(map(latex, tables))}
+    texts |= {f"{table.name}.csv": csv_text(table) for table in tables}
+    try:
+        out.mkdir(parents=True, exist_ok=True)
+        for file, text in texts.items():
+            (out / file).write_text(text, "utf-8")
+    except OSError as error:
+        raise InputError(f"cannot write tables into {out}: {error.strerror}; give another --out") from None
+    return [out / file for file in texts]

@@ -1,0 +1,82 @@
+"""Is one method better than another? Paired comparisons over seeds: each seed has its own split and its own weights."""
+
+# n seeds, m comparisons
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+LEVEL = 0.05
+MARGIN = 0.2  # points by which a method may be behind and still count as not worse
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """The mean difference of two methods over the same seeds.
+
+    Attributes:
+        difference: the mean of first minus second.
+        low: lower end of its 95 % confidence interval.
+        high: upper end.
+        p: of the two-sided paired t-test.
+        adjusted: p after Holm's correction; p itself before it.
+    """
+
+    difference: float
+    low: float
+    high: float
+    p: float
+    adjusted: float
+
+    @property
+    def verdict(self) -> str:
+        """What this says of the first: better, worse, not worse, or not decided.
+
+        A difference that is significant decides; where none is, an interval above the margin shows "not worse".
+        """
+        if self.adjusted < LEVEL:
+            return "better" if self.difference > 0 else "worse"
+        return "not worse" if self.low > -MARGIN else "not decided"
+
+
+def compare(first: Sequence[float], second: Sequence[float]) -> Comparison:
+    """A paired t-test. One pair decides nothing; where all differences are the same, the test has no doubt left.
+
+    Example:
+        >>> compare([3.0, 5.0, 4.0], [1.0, 2.0, 3.0]).difference
+        2.0
+    """
+    from scipy.stats import t
+
+    differences = np.subtract(first, second)
+    n, mean = len(differences), float(differences.mean())
+    if n < 2:
+        return Comparison(mean, -math.inf, math.inf, 1.0, 1.0)
+    error = float(differences.std(ddof=1)) / math.sqrt(n)
+    doubt = 2 * float(t.sf(abs(mean) / error, n - 1)) if error else float(mean == 0)
+    half = float(t.ppf(1 - LEVEL / 2, n - 1)) * error
+    return Comparison(mean, mean - half, mean + half, doubt, doubt)
+
+
+def holm(ps: Sequence[float]) -> list[float]:
+    """Holm's adjustment of p-values that are looked at together, in their order.
+
+    Example:
+        >>> holm([0.04, 0.01, 0.03])
+        [0.06, 0.03, 0.06]
+    """
+    adjusted, highest = [0.0] * len(ps), 0.0
+    for rank, i in enumerate(sorted(range(len(ps)), key=lambda i: ps[i])):
+        highest = max(highest, min(1.0, (len(ps) - rank) * ps[i]))
+        adjusted[i] = highest
+    return adjusted
+
+
+def family(comparisons: Sequence[Comparison]) -> list[Comparison]:
+    """The same comparisons, each knowing that it is one of several."""
+    adjusted = holm([c.p for c in comparisons])
+    return [Comparison(c.difference, c.low, c.high, c.p, p) for c, p in zip(comparisons, adjusted, strict=True)]
