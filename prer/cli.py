@@ -311,7 +311,7 @@ def best_of_sweep(
 
 
 @commands.command()
-@click.argument("part", type=click.Choice(("table1", "all")))
+@click.argument("part", type=click.Choice(("table1", "table2", "figure2", "claims", "all")))
 @click.option(
     "--only", default="", metavar="NAME,...", help="Data sets and methods, mixed: mnist,prer.  [default: all]"
 )
@@ -320,8 +320,14 @@ def best_of_sweep(
 @click.option("--seeds", help="How many seeds, or which: 5, or 0,1,7.  [default: 5]")
 @click.option("--workers", default=1, show_default=True, type=click.IntRange(1), help="How many runs at a time.")
 @click.option("--fast", is_flag=True, help="The built-in digits, three seeds: does it all work?")
+@click.option("--data", "paths", multiple=True, metavar="NAME=PATH", help="Read that from there; may be given again.")
 @click.option(
-    "--data", "paths", multiple=True, metavar="NAME=PATH", help="Read a data set from there; may be repeated."
+    "--write",
+    is_flag=False,
+    flag_value="REPRODUCIBILITY.md",
+    metavar="[FILE]",
+    type=click.Path(path_type=Path, dir_okay=False),
+    help="Also write a document of all that has run.  [default: REPRODUCIBILITY.md]",
 )
 def reproduce(
     part: str,
@@ -332,16 +338,19 @@ def reproduce(
     workers: int,
     fast: bool,
     paths: tuple[str, ...],
+    write: Path | None,
 ) -> None:
-    """Make the paper's tables, ours beside the paper's; what is finished is not run again.
+    """Make the paper's tables and figure, ours beside the paper's; what is finished is not run again.
 
     \b
     prer reproduce table1 --fast
     prer reproduce table1 --only mnist,prer
     prer reproduce table1 --data kmnist=my/kmnist10k --workers 2
+    prer reproduce all --write
     """
     from rich.console import Console
 
+    from prer.paper.claims import NAMES
     from prer.paper.plan import Request
     from prer.paper.reproduce import reproduce
 
@@ -349,8 +358,8 @@ def reproduce(
         if "=" not in given:
             raise InputError(f"--data {given}: give NAME=PATH, such as kmnist=my/folder")
     places = dict(given.split("=", 1) for given in paths)
-    request = Request(tuple(filter(None, only.split(","))), device, seeds, fast, places)
-    reproduce(Console(emoji=False, highlight=False), part, request, out, workers)
+    request = Request(tuple(filter(None, only.split(","))), device, seeds, fast, places, NAMES)
+    reproduce(Console(emoji=False, highlight=False), part, request, out, workers, write)
 
 
 @commands.group()

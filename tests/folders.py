@@ -17,6 +17,8 @@ import numpy as np
 from prer.checkpoint import Checkpoint
 from prer.cli import main
 from prer.disk import checksum
+from prer.record import Record
+from prer.result import Result
 
 TINY = ["learner.batch=8", "learner.epochs=2", "learner.hidden=[4]", "learner.embedding=3", "--seeds=2", "--device=cpu"]
 PRER = ["learner.name=prer", "learner.epochs_autoencoder=2", "learner.epochs_flow=2", "learner.blocks=1"]
@@ -158,3 +160,23 @@ def sign(folder, content=None, state=None):
         content |= {"bytes": len(state), "sha256": hashlib.sha256(state).hexdigest()}
     whole = {"sha256": checksum(content), "content": content}
     (folder / "checkpoint/checkpoint.json").write_text(json.dumps(whole))
+
+
+def pretended(out, experiment, diagonals, bwts, health=(), **about):
+    """The folder of a run that seems to have ended with these diagonals and BWTs, one of each for every seed."""
+    record, tasks = Record(out / experiment.folder), 5
+    record.path.mkdir(parents=True)
+    record.begin(experiment.to_toml())
+    record.start({"data": "0" * 64})
+    for event in health:
+        record.event(event)
+    matrix = np.stack(
+        [np.tril(np.full((tasks, tasks), d + b), -1) + d * np.eye(tasks) for d, b in zip(diagonals, bwts, strict=True)]
+    )
+    matrix[:, *np.triu_indices(tasks, 1)] = np.nan
+    kept = {"memory_floats": [100] * tasks, "memory_samples": [0] * tasks, "transient_floats": [0] * tasks}
+    kept |= {"seconds": {"total": 12.5}, "digest": "f" * 64, "device": "cpu"} | about
+    names = {"learner": experiment.learner.name, "stream": experiment.stream.name}
+    untrained = np.full((len(matrix), tasks), np.nan)
+    record.finish(Result(tuple(range(len(matrix))), matrix, untrained, **kept, **names).to_json())
+    return record

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 from rich.console import Console
@@ -15,34 +15,54 @@ from prer.engines import Local, Outcome, ended_before
 from prer.errors import InputError, RunError
 from prer.experiment import Experiment
 from prer.follow import follow
-from prer.paper import plan, table1
+from prer.paper import claims, document, figure2, plan, table1, table2
 from prer.paper.plan import Key, Request
 from prer.paper.tables import Table, save, show
 from prer.record import Record
 
 NOT_RUN = "not run"
-PARTS = ("table1",)
+NEEDED: dict[str, Callable[[Request], dict[Key, Experiment]]] = {
+    "table1": plan.of_table1,
+    "table2": plan.of_table2,
+    "figure2": plan.of_figure2,
+    "claims": claims.experiments,
+}
+TABLES = {"table1": table1.tables, "table2": table2.tables, "claims": claims.tables}
 
 
-def reproduce(console: Console, part: str, request: Request, out: Path, workers: int = 1) -> None:
-    """Make one of the paper's tables, or all of them.
+def parts_of(part: str, fast: bool) -> list[str]:
+    """What belongs to a part; the variants of the claims are too many for a quick look."""
+    return [name for name in NEEDED if part == name or (part == "all" and not (fast and name == "claims"))]
+
+
+def reproduce(
+    console: Console, part: str, request: Request, out: Path, workers: int = 1, write: Path | None = None
+) -> None:
+    """Make one of the paper's tables, its figure, or everything; `write` also makes the document of it all.
 
     Raises:
-        RunError: when everything else is done, if a run that a table needs is missing.
+        RunError: when everything else is done, if a run that is needed is missing.
     """
     request.check()
-    needed = {name: plan.of_table1(request) for name in (PARTS if part == "all" else (part,))}
+    needed = {name: NEEDED[name](request) for name in parts_of(part, request.fast)}
     if not any(needed.values()):
         raise InputError(f"--only {','.join(request.only)} leaves nothing of {part}; name a data set or method it has")
     missing: set[str] = set()
     for name, experiments in needed.items():
         if experiments:
-            outcomes = run_missing(console, experiments, out, workers)
-            publish(console, name, table1.tables(request, outcomes), out)
+            # Times are those of a run that has the machine for itself.
+            outcomes = run_missing(console, experiments, out, 1 if name == "table2" else workers)
             missing |= {outcome.record.path.name for outcome in outcomes.values() if outcome.error}
+            if name in TABLES:
+                publish(console, name, TABLES[name](request, outcomes), out)
+            else:
+                missing |= draw(console, outcomes, out)
+    if write is not None:
+        every = {name: found(NEEDED[name](request), out) for name in TABLES}
+        say(console, f"Written: {document.save(document.text(request, every), write)}")
     if missing:
         what = "run is" if len(missing) == 1 else "runs are"
-        raise RunError(f"{len(missing)} {what} missing in the tables, which say why; the same command tries again")
+        raise RunError(f"{len(missing)} {what} missing, for reasons said above; the same command tries again")
 
 
 def publish(console: Console, name: str, tables: Sequence[Table], out: Path) -> None:
@@ -50,6 +70,20 @@ def publish(console: Console, name: str, tables: Sequence[Table], out: Path) -> 
     for table in tables:
         show(console, table)
     say(console, f"Written: {', '.join(map(str, save(name, tables, out)))}")
+
+
+def draw(console: Console, outcomes: Mapping[Key, Outcome], out: Path) -> set[str]:
+    """Draw the figure of a run and say where it is; the runs of which there can be none."""
+    for outcome in outcomes.values():
+        try:
+            if outcome.error:
+                raise InputError(outcome.error)
+            paths = figure2.save(figure2.draw(figure2.remembered(outcome.record.path)), out)
+            say(console, f"Written: {', '.join(map(str, paths))}")
+        except InputError as error:
+            say(console, f"no figure: {error}", "red")
+            return {outcome.record.path.name}
+    return set()
 
 
 def run_missing(console: Console, experiments: Mapping[Key, Experiment], out: Path, workers: int) -> dict[Key, Outcome]:

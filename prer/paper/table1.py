@@ -112,16 +112,18 @@ def _diagonals(outcome: Outcome | None, data: str, method: str) -> tuple[Cell, C
 
 
 def comparisons(outcomes: Outcomes, data: str, metric: str) -> dict[str, Comparison]:
-    """PRER against each other method on a data set, by method; only those that have run."""
-    prer = _values(outcomes.get((data, "prer")), metric)
-    others = {m: _values(o, metric) for (name, m), o in outcomes.items() if name == data and m not in ("prer", EXTRA)}
+    """PRER against each other method on a data set, by method; only those that have run, for two seeds or more."""
+    prer = values_of(outcomes.get((data, "prer")), metric)
+    others = {m: values_of(o, metric) for (name, m), o in outcomes.items() if name == data and m not in ("prer", EXTRA)}
     pairs = {m: compare(prer, values) for m, values in others.items() if prer and values}
     return dict(zip(pairs, family(list(pairs.values())), strict=True))
 
 
-def _values(outcome: Outcome | None, metric: str) -> list[float] | None:
+def values_of(outcome: Outcome | None, metric: str) -> list[float] | None:
+    """A metric of each seed; None where nothing can be compared."""
     result = result_of(outcome)
-    return None if result is None or None in result[metric]["values"] else result[metric]["values"]
+    values = result[metric]["values"] if result else []
+    return None if len(values) < 2 or None in values else values
 
 
 def significance(request: Request, outcomes: Outcomes, data: Sequence[str]) -> Table:

@@ -46,9 +46,14 @@ class Table:
     notes: Sequence[str] = ()
 
 
+def numbers(table: Table) -> list[bool]:
+    """Which columns hold numbers, and so are aligned to the right."""
+    return [any(isinstance(row[i], Value) for row in table.rows) for i in range(len(table.columns))]
+
+
 def markdown(table: Table) -> str:
     """The table with its caption above and its notes below."""
-    aligned = ["---", *["---:"] * (len(table.columns) - 1)]
+    aligned = ["---:" if number else "---" for number in numbers(table)]
     rows = [table.columns, *table.rows]
     lines = [" | ".join(str(cell).replace("\\", "\\\\").replace("|", "\\|") for cell in row) for row in rows]
     lines.insert(1, " | ".join(aligned))
@@ -83,7 +88,7 @@ def latex(table: Table) -> str:
     body.insert(1, r"\hline")
     lines = [line if line == r"\hline" else rf"{line} \\" for line in body]
     head = [r"\begin{table}", r"\centering", rf"\caption{{{escaped(table.caption)}}}"]
-    layout = "l" + "r" * (len(table.columns) - 1)
+    layout = "".join("r" if number else "l" for number in numbers(table))
     notes = [rf"\par\small {escaped(note)}" for note in table.notes]
     return (
         "\n".join([*head, rf"\begin{{tabular}}{{{layout}}}", *lines, r"\end{tabular}", *notes, r"\end{table}"]) + "\n"
@@ -117,8 +122,8 @@ def show(console: Console, table: Table) -> None:
 
     say(console, table.caption, "italic")  # a title of the table itself would be folded to its width
     drawn = Drawn()
-    for i, column in enumerate(table.columns):
-        drawn.add_column(Text(column), justify="right" if i else "left", no_wrap=True)
+    for column, number in zip(table.columns, numbers(table), strict=True):
+        drawn.add_column(Text(column), justify="right" if number else "left", no_wrap=True)
     for row in table.rows:
         drawn.add_row(*(Text(str(cell)) for cell in row))
     whole(console, drawn)

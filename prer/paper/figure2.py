@@ -1,0 +1,134 @@
+"""Figure 2: what PRER remembers, beside what is real: embeddings in two dimensions, and decoded samples."""
+
+# n samples, D embedding, K classes, H x W pixels
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from prer.errors import InputError
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+EACH = 200  # embeddings of a class, at most
+SHOWN = 8  # decoded samples of a class
+STYLE = {"svg.hashsalt": "prer", "font.size": 8, "pdf.fonttype": 42}
+DATES: dict[str, dict[str, Any]] = {"svg": {"Date": None}, "pdf": {"CreationDate": None}, "png": {}}
+
+
+@dataclass(frozen=True)
+class Remembered:
+    """Real and sampled embeddings [n, D] with their classes [n], and images [K, SHOWN, C, H, W] of both kinds."""
+
+    names: Sequence[str]
+    real: np.ndarray
+    real_class: np.ndarray
+    sampled: np.ndarray
+    sampled_class: np.ndarray
+    images: np.ndarray
+    decoded: np.ndarray
+
+
+def remembered(folder: Path) -> Remembered:
+    """What the first seed of a finished PRER run remembers after its last task, and test samples beside it."""
+    import torch
+
+    from prer.learners.prer import PRER
+    from prer.run import load_model
+
+    learner, stream = load_model(folder)
+    if not isinstance(learner, PRER):
+        raise InputError(f"{folder} is a run of {learner.name}; the figure is one of PRER's memory")
+    learner.density_.eval()
+    seeds, address = learner.address_.seeds, learner.address_ / "figure"
+    real, classes, images = [], [], []
+    for ids, task in zip(learner.tasks_, stream, strict=True):
+        rows = task.test(seeds)
+        x, y = task.samples(rows)
+        z = learner.embed(task, rows)[0]
+        for k in range(len(ids)):
+            at = (y[0] == k).nonzero().flatten()[:EACH]
+            real.append(z[at].numpy())
+            classes += [ids[k]] * len(at)
+            images.append(learner.inputs_(x[:, at[:SHOWN]])[0].numpy())
+    every = torch.arange(learner.tasks_[-1].stop)
+    asked, few = (every.repeat_interleave(n).expand(len(seeds), -1) for n in (EACH, SHOWN))
+    sampled = learner.density_.sample(asked, address / "embeddings", learner.temperature)[0].numpy()
+    decoded = learner.generate(few, address / "images")[0].unflatten(0, (len(every), SHOWN)).numpy()
+    about = np.concatenate(real), np.array(classes), sampled, asked[0].numpy()
+    return Remembered([str(label) for label in learner.labels_], *about, np.stack(images), decoded)
+
+
+def projected(real: np.ndarray, sampled: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Both in the plane in which the real ones vary most."""
+    from sklearn.decomposition import PCA
+
+    plane = PCA(2, svd_solver="full").fit(real)
+    return plane.transform(real), plane.transform(sampled)
+
+
+def mosaic(images: np.ndarray) -> np.ndarray:
+    """Images [K, n, C, H, W] with a white line around each, as one [K (H + 2), n (W + 2), 3]; a row for each class."""
+    images = np.pad(images, ((0, 0), (0, 0), (0, 0), (1, 1), (1, 1)), constant_values=1)
+    k, n, c, h, w = images.shape
+    one = images.transpose(0, 3, 1, 4, 2).reshape(k * h, n * w, c)
+    return np.clip(np.broadcast_to(one, (k * h, n * w, 3)), 0, 1)
+
+
+def draw(what: Remembered) -> Figure:
+    """The figure: embeddings above, images below, real on the left and remembered on the right."""
+    from matplotlib import rc_context
+    from matplotlib.figure import Figure
+
+    with rc_context(STYLE):
+        figure = Figure(figsize=(7, 7.6), layout="constrained")
+        above, below = figure.subplots(2, 2, height_ratios=(1, 1.25))
+        points = projected(what.real, what.sampled)
+        _scatter(above, points, (what.real_class, what.sampled_class), what.names)
+        titles = ("Test samples", "Decoded samples of the flow")
+        for axis, images, title in zip(below, (what.images, what.decoded), titles, strict=True):
+            height = images.shape[3] + 2
+            axis.imshow(mosaic(images), interpolation="nearest")
+            axis.set(title=title, xticks=[], ylabel="class")
+            axis.set_yticks([height * (k + 0.5) for k in range(len(images))], what.names)
+        return figure
+
+
+def _scatter(
+    axes: Sequence[Any], points: Sequence[np.ndarray], classes: Sequence[np.ndarray], names: Sequence[str]
+) -> None:
+    """Real and sampled embeddings on the same limits, each class in its colour."""
+    from matplotlib import colormaps
+
+    colours = colormaps["tab10" if len(names) <= 10 else "tab20"]
+    every = np.concatenate(points)
+    low, high = every.min(0), every.max(0)
+    edge = 0.03 * (high - low)
+    titles = ("Embeddings of test samples", "Embeddings sampled from the flow")
+    for axis, at, of, title in zip(axes, points, classes, titles, strict=True):
+        for k, name in enumerate(names):
+            axis.scatter(*at[of == k].T, s=3, color=colours(k % colours.N), label=name, linewidths=0)
+        axis.set(title=title, xlabel="first component", ylabel="second component")
+        axis.set(xlim=(low[0] - edge[0], high[0] + edge[0]), ylim=(low[1] - edge[1], high[1] + edge[1]))
+    axes[1].legend(markerscale=3, ncols=2, fontsize=6, title="class", title_fontsize=6)
+
+
+def save(figure: Figure, out: Path) -> list[Path]:
+    """Write the figure as SVG, PDF and PNG, the same bytes for the same figure."""
+    from matplotlib import rc_context
+
+    paths = [out / f"figure2.{kind}" for kind in DATES]
+    try:
+        out.mkdir(parents=True, exist_ok=True)
+        with rc_context(STYLE):
+            for path, dates in zip(paths, DATES.values(), strict=True):
+                figure.savefig(path, metadata=dates, dpi=200)
+    except OSError as error:
+        raise InputError(f"cannot write the figure into {out}: {error.strerror}; give another --out") from None
+    return paths

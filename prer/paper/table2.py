@@ -1,0 +1,86 @@
+"""Table 2: what each method keeps of the past, and how long it trains, for one seed."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+
+import torch
+
+from prer.data.catalogue import CATALOGUE
+from prer.experiment import Experiment
+from prer.learners.prer import PRER
+from prer.networks import floats
+from prer.paper.plan import Request
+from prer.paper.published import FORMULAS, TABLE2, TASKS, TITLES
+from prer.paper.table1 import Outcomes, failures, missing, result_of
+from prer.paper.tables import Cell, Table, Value
+from prer.record import Record
+
+Symbols = dict[str, int]
+KEPT: dict[str, Callable[[Symbols], int]] = {  # the formulas of the paper's first column
+    "naive": lambda s: 0,
+    "lwf": lambda s: s["M"] * s["S"] * (s["c_m"] + s["IM"]),
+    "ewc": lambda s: s["M"] * s["N"],
+    "gem": lambda s: s["M"] * s["S"] * s["IM"],
+    "er": lambda s: s["M"] * s["S"] * (s["E"] + s["IM"]),
+    "prer": lambda s: s["NF"] + s["N"],
+}
+
+
+def symbols(experiment: Experiment, shape: Sequence[int]) -> Symbols:
+    """The paper's symbols for an experiment on images of this shape, counted from live networks."""
+    learner, c_m = replace(experiment.learner), experiment.stream.classes_per_task
+    learner.start(shape, (0,))
+    found = {"M": TASKS, "S": getattr(learner, "size", 0), "c_m": c_m, "IM": math.prod(shape)}
+    found |= {"E": learner.embedding, "N": floats(learner.encoder_), "NF": 0}
+    if isinstance(learner, PRER):
+        learner.density_.add(torch.ones(TASKS * c_m), learner.address_)
+        found["NF"] = floats(learner.decoder_, learner.density_)
+    return found
+
+
+def hardware(record: Record) -> str:
+    """On what a run was made."""
+    about, result = record.environment, record.result or {}
+    if result.get("device") == "cuda" and about.get("gpu"):
+        return f"one {about['gpu']}"
+    threads = about.get("threads")
+    count = "" if threads is None else f", {threads} thread{'' if threads == 1 else 's'}"
+    return f"CPU ({about.get('processor') or 'unknown'}{count})"
+
+
+def tables(request: Request, outcomes: Outcomes) -> list[Table]:
+    """The table."""
+    data = list(dict.fromkeys(name for name, _ in outcomes))
+    methods = list(dict.fromkeys(method for _, method in outcomes))
+    columns = ["", "formula"]
+    for title in map(request.title, data):
+        columns += [f"{title} floats, {whose}" for whose in ("ours", "formula", "the paper")]
+        columns += [f"{title} samples, ours", f"{title} s, ours", f"{title} min, the paper"]
+    rows = [[TITLES[m], FORMULAS[m], *(c for name in data for c in _cells(outcomes, name, m))] for m in methods]
+    finished = [outcome.record for outcome in outcomes.values() if result_of(outcome)]
+    machines = "; ".join(dict.fromkeys(map(hardware, finished))) or "nothing yet"
+    notes = [
+        "Ours are counted from what is alive after the last task, every scalar beyond encoder and heads; the formulas "
+        "are the paper's, with M tasks, S samples kept of each, c_m classes in each, images of IM values, embeddings "
+        "of E, N parameters of the encoder, and NF those of flow and decoder, all as in our experiment.",
+        f"Seconds are those of a whole run of one seed, tests included, one run after another, on {machines}.",
+    ]
+    caption = "Table 2: scalars kept of the past after the last task, and the time of a training"
+    return [Table("table2", caption, columns, rows, [*notes, *request.remarks(data), *failures(request, outcomes)])]
+
+
+def _cells(outcomes: Outcomes, data: str, method: str) -> list[Cell]:
+    outcome = outcomes.get((data, method))
+    if outcome is None:
+        return ["-"] * 6
+    result, cost = result_of(outcome), TABLE2.get(data, {}).get(method)
+    formula = KEPT[method](symbols(outcome.experiment, CATALOGUE[data].shape))
+    kept = "-" if cost is None or cost.kilofloats is None else Value(1000 * cost.kilofloats, digits=0)
+    minutes = "-" if cost is None else Value(cost.minutes, digits=0)
+    if result is None:
+        return [missing(outcome), Value(formula, digits=0), kept, "-", "-", minutes]
+    ours = [Value(result[key][-1], digits=0) for key in ("memory_floats", "memory_samples")]
+    return [ours[0], Value(formula, digits=0), kept, ours[1], Value(result["seconds"]["total"], digits=1), minutes]

@@ -1,0 +1,162 @@
+"""`prer reproduce` from end to end, on the digits with hardly any training."""
+
+import csv
+import hashlib
+import re
+
+import numpy as np
+import pytest
+from folders import pretended
+
+from prer.cli import main
+from prer.paper import claims, figure2, plan
+from prer.paper.plan import Request
+from prer.record import Record
+from prer.run import learn
+
+TINY = ("learner.epochs=1", "learner.embedding=4", "learner.channels=[2]")
+TINY_PRER = (*TINY, "learner.epochs_autoencoder=1", "learner.epochs_flow=1", "learner.blocks=1")
+FAST = ("--fast", "--seeds", "2", "--device", "cpu")
+
+
+@pytest.fixture(autouse=True)
+def quick(monkeypatch, tmp_path):
+    """Hardly any training, in a folder of the test, without a terminal or a network."""
+    for name in ("FORCE_COLOR", "TTY_COMPATIBLE", "TTY_INTERACTIVE", "COLUMNS"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv("PRER_OFFLINE", "1")
+    monkeypatch.setenv("PRER_DATA", str(tmp_path / "data"))
+    monkeypatch.chdir(tmp_path)
+    usual = Request.experiment
+
+    def experiment(self, data, method, overrides=()):
+        smaller = (TINY_PRER if method == "prer" else TINY) if self.fast else ()
+        return usual(self, data, method, (*smaller, *overrides))
+
+    monkeypatch.setattr(Request, "experiment", experiment)
+
+
+def told(capsys, *arguments, code=0):
+    """What a command prints, and its sentence where it does not end well."""
+    try:
+        main(["reproduce", *map(str, arguments)])
+        assert code == 0
+    except SystemExit as end:
+        assert end.code == code
+    out, err = capsys.readouterr()
+    assert not err if code == 0 else re.fullmatch(r"prer: [^\n]+\n", err), err
+    return out, err
+
+
+def test_table_1_runs_what_is_missing_and_keeps_what_is_not(capsys, tmp_path):
+    out, _ = told(capsys, "table1", *FAST, "--only", "naive,prer", "--workers", "2")
+    assert "runs: 2, of which 2 are to be made" in out and "smoke run" in out
+    for name in ("table1.md", "table1.tex", "table1.csv", "table1-diagonal.csv", "table1-significance.csv"):
+        assert f"runs/{name}" in out and (tmp_path / "runs" / name).exists()
+    (folder,) = (tmp_path / "runs").glob("digits-prer-*")
+    result = Record(folder).result
+    rows = {row[""]: row for row in csv.DictReader((tmp_path / "runs/table1.csv").read_text("utf-8").splitlines())}
+    assert float(rows["PRER"]["digits Accuracy"]) == result["accuracy"]["mean"]
+    assert float(rows["PRER"]["digits BWT, sd"]) == result["bwt"]["std"]
+    assert rows["PRER, the paper"]["digits BWT"] == "-"
+    before = {path: path.stat().st_mtime_ns for path in (tmp_path / "runs").glob("*/*.json*")}
+    again, _ = told(capsys, "table1", *FAST, "--only", "naive,prer")
+    assert "to be made" not in again and again.splitlines()[-1] == out.splitlines()[-1]
+    assert before == {path: path.stat().st_mtime_ns for path in (tmp_path / "runs").glob("*/*.json*")}
+    (folder / "result.json").unlink()
+    assert "of which 1 are to be made" in told(capsys, "table1", *FAST, "--only", "naive,prer")[0]
+    assert Record(folder).result["digest"] == result["digest"]
+
+
+def test_the_figure_is_the_same_to_the_byte(capsys, tmp_path):
+    digests = []
+    for _ in range(2):
+        out, _ = told(capsys, "figure2", *FAST)
+        digests.append(
+            [hashlib.sha256((tmp_path / f"runs/figure2.{k}").read_bytes()).hexdigest() for k in figure2.DATES]
+        )
+        assert "Written: runs/figure2.svg, runs/figure2.pdf, runs/figure2.png" in out
+    assert digests[0] == digests[1]
+    (folder,) = (tmp_path / "runs").glob("digits-prer-*")
+    what = figure2.remembered(folder)
+    assert what.names == [str(k) for k in range(10)] and what.decoded.shape == what.images.shape == (10, 8, 1, 8, 8)
+    assert np.bincount(what.sampled_class).tolist() == [200] * 10 and len(what.real) == len(what.real_class)
+    (folder / "model/model.safetensors").unlink()
+    out, err = told(capsys, "figure2", *FAST, code=1)
+    assert "no figure: " in out and "1 run is missing" in err
+
+
+def test_the_plane_is_that_of_the_real_ones():
+    real = np.random.default_rng(0).normal(size=(60, 3)) * [5, 2, 0.1] + 7
+    a, b = figure2.projected(real, real[::-1] + np.array([0, 0, 3]))
+    assert np.allclose(a.mean(0), 0) and np.allclose(a.std(0), np.linalg.svd(real - real.mean(0))[1][:2] / 60**0.5)
+    assert np.abs(b[::-1] - a).max() < 1
+
+
+def test_a_mosaic_has_a_row_for_each_class():
+    images = np.arange(6).reshape(2, 3, 1, 1, 1) / 10.0
+    found = figure2.mosaic(images)
+    assert found.shape == (6, 9, 3) and np.allclose(found[1::3, 1::3, 0], [[0, 0.1, 0.2], [0.3, 0.4, 0.5]])
+    assert found[0].min() == 1 and figure2.mosaic(np.full((1, 1, 3, 2, 2), 2.0)).max() == 1
+
+
+def test_everything_at_once_with_the_document(capsys, tmp_path):
+    out, _ = told(capsys, "all", *FAST, "--only", "prer", "--write")
+    assert out.splitlines()[-1] == "Written: REPRODUCIBILITY.md" and "claims" not in out
+    text = (tmp_path / "REPRODUCIBILITY.md").read_text("utf-8")
+    assert "## Table 2" in text and "not run" in text and "--only digits,prer --seeds 2 --device cpu --fast" in text
+
+
+def test_data_that_cannot_be_had_leaves_cells_that_say_so(capsys, tmp_path):
+    pretended(tmp_path / "runs", plan.of_table1(Request())["mnist", "prer"], [99.0] * 5, [-1.0] * 5)
+    out, err = told(capsys, "table1", "--only", "mnist,prer,naive", code=1)
+    assert "mnist: mnist is not here and PRER_OFFLINE is set" in out and "1 run is missing" in err
+    text = (tmp_path / "runs/table1.md").read_text("utf-8")
+    assert "| Naive | failed: mnist is not here" in text and "| PRER | -1.00 ± 0.00 | 98.33 ± 0.00 |" in text
+
+
+def test_a_run_that_fails_leaves_a_cell_that_says_so(capsys, tmp_path, monkeypatch):
+    tiny = Request.experiment
+    monkeypatch.setattr(Request, "experiment", lambda s, d, m, o=(): tiny(s, d, m, (*o, "learner.lr=1e30")))
+    out, err = told(capsys, "table1", *FAST, "--only", "naive", code=1)
+    assert "| Naive | failed: the loss of seed" in (tmp_path / "runs/table1.md").read_text("utf-8")
+    assert "Failed: Naive on digits: the loss of seed" in out and "the same command tries again" in err
+
+
+def test_data_from_a_folder(capsys, tmp_path):
+    rng = np.random.default_rng(0)
+    x = rng.integers(0, 256, size=(100, 28, 28), dtype=np.uint8)
+    np.savez(tmp_path / "kmnist100.npz", x=x, y=np.repeat(np.arange(10), 10))
+    usual = Request().experiment("kmnist", "naive", ["stream.data=kmnist100.npz", "seeds=2", "device=cpu"])
+    pretended(tmp_path / "runs", usual, [90.0] * 2, [-2.0] * 2)
+    command = ("--only", "kmnist,naive", "--data", "kmnist=kmnist100.npz", "--seeds", "2", "--device", "cpu")
+    out, _ = told(capsys, "table1", *command)
+    assert "KMNIST-100 BWT" in out and "KMNIST-100 is read from kmnist100.npz, which is not the paper's data." in out
+
+
+@pytest.mark.parametrize(
+    ("arguments", "sentence"),
+    [
+        (("table1", "--only", "mnits"), "--only: unknown name 'mnits', did you mean 'mnist'?"),
+        (("table1", "--only", "mnist,perr"), "did you mean 'prer'?"),
+        (("claims", "--only", "gausian"), "did you mean 'gaussian'?"),
+        (("table2", "--only", "kmnist"), "--only kmnist leaves nothing of table2"),
+        (("figure2", "--only", "ewc"), "leaves nothing of figure2"),
+        (("table1", "--only", "gaussian"), "leaves nothing of table1"),
+        (("table1", "--data", "mnist"), "give NAME=PATH"),
+        (("table1", "--data", "mnits=."), "unknown data set 'mnits', did you mean 'mnist'?"),
+        (("table1", "--data", "mnist=nowhere"), "--data mnist=nowhere: there is nothing"),
+        (("table1", "--seeds", "many"), "give a number"),
+        (("table1", "--fast", "--only", "mnist"), "unknown name 'mnist'"),
+    ],
+)
+def test_what_is_wrong_is_refused_before_anything_runs(capsys, tmp_path, arguments, sentence):
+    out, err = told(capsys, *arguments, code=2)
+    assert sentence in err and not out and not (tmp_path / "runs").exists()
+
+
+def test_the_literal_settings_train_on_the_digits():
+    experiment = claims.experiments(Request(fast=True, only=("literal",), variants=claims.NAMES))["digits", "literal"]
+    assert (experiment.learner.norm, experiment.learner.bounded) == ("running", False)
+    result = learn(experiment.stream.build(), experiment.learner, seeds=1, device="cpu")
+    assert np.isfinite(result.metrics["accuracy"]["mean"])

@@ -1,0 +1,233 @@
+"""The paper's tables, from run folders with known numbers."""
+
+import csv
+import io
+import re
+
+import numpy as np
+import pytest
+from folders import pretended
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from prer.engines import Outcome
+from prer.paper import METHODS, claims, document, plan, table1, table2
+from prer.paper.plan import Request
+from prer.paper.reproduce import found
+from prer.paper.tables import Table, Value, csv_text, escaped, latex, markdown, save
+from prer.significance import compare
+
+MNIST = Request(only=("mnist",), variants=claims.NAMES)
+DIAGONALS, BWTS = np.array([99.0, 99.5, 99.25]), np.array([-0.5, -0.25, -0.75])
+quickly = settings(derandomize=True, database=None, deadline=None, max_examples=60)
+
+
+def cells(table):
+    """The table's cells as text, by row and column."""
+    return {row[0]: dict(zip(table.columns, map(str, row), strict=True)) for row in table.rows}
+
+
+def in_markdown(text):
+    """The rows of the first Markdown table in a text."""
+    lines = [line for line in text.splitlines() if line.startswith("| ")]
+    return [[c.strip().replace("\\|", "|") for c in re.split(r"(?<!\\)\|", line)[1:-1]] for line in lines]
+
+
+@pytest.fixture
+def mnist(tmp_path):
+    """Runs of all methods on MNIST but GEM and the literal PRER; ER's failed."""
+    experiments = plan.of_table1(MNIST)
+    for i, method in enumerate(METHODS):
+        if method not in ("gem", "er"):
+            lost = 0 if method == "prer" else 1 + i
+            pretended(tmp_path, experiments["mnist", method], DIAGONALS, BWTS - lost * np.array([1, 1.1, 0.9]))
+    outcomes = found(experiments, tmp_path)
+    failed = outcomes["mnist", "er"]
+    return outcomes | {("mnist", "er"): Outcome(failed.experiment, failed.record, "the loss became nan_1 & 100 %")}
+
+
+def test_table_1_cell_by_cell(mnist):
+    table, check, compared = table1.tables(MNIST, mnist)
+    of = cells(table)
+    assert table.columns == ["", "MNIST BWT", "MNIST Accuracy"] and "over 3 seeds" in table.caption
+    assert of["PRER"] == {"": "PRER", "MNIST BWT": "-0.50 ± 0.25", "MNIST Accuracy": "98.92 ± 0.36"}
+    assert of["PRER, the paper"]["MNIST BWT"] == "-0.14 ± 0.01"
+    assert (of["PRER, difference"]["MNIST BWT"], of["PRER, difference"]["MNIST Accuracy"]) == ("-0.36", "-0.49")
+    assert of["EWC, the paper"]["MNIST BWT"] == "-7.89 ± 1.44*" and table.notes[0].startswith("* ")
+    assert of["GEM"]["MNIST BWT"] == "not run" and of["GEM, difference"]["MNIST BWT"] == "-"
+    assert of["ER"]["MNIST Accuracy"] == "failed: the loss became nan_1 & 100 %"
+    assert table.notes[-1] == "Failed: ER on MNIST: the loss became nan_1 & 100 %"
+    assert of["PRER, literal"]["MNIST BWT"] == "not run" and "PRER, literal, the paper" not in of
+    assert cells(check)["EWC"] == {"": "EWC", "MNIST ours": "99.25 ± 0.25", "MNIST the paper": "100.10*"}
+    assert {(row[0], row[1]) for row in compared.rows} == {
+        (f"MNIST {m}", f"PRER - {o}") for m in ("BWT", "Accuracy") for o in ("Naive", "LWF", "EWC")
+    }
+
+
+def test_comparisons_are_those_of_seeds_with_holms_correction(mnist):
+    of_bwt = table1.comparisons(mnist, "mnist", "bwt")
+    assert list(of_bwt) == ["naive", "lwf", "ewc"]
+    naive = of_bwt["naive"]
+    assert naive.difference == pytest.approx(1.0)
+    alone = compare(np.array([1, 1.1, 0.9]), np.zeros(3))
+    assert (naive.low, naive.p) == (pytest.approx(alone.low), pytest.approx(alone.p))
+    assert naive.adjusted == pytest.approx(3 * alone.p)  # all three have the same p
+    assert naive.verdict == "better"
+    assert of_bwt["ewc"].difference == pytest.approx(3.0)
+
+
+def test_one_seed_is_shown_and_decides_nothing(tmp_path):
+    experiments = plan.of_table1(Request(only=("mnist", "naive", "prer"), seeds="1"))
+    for experiment in experiments.values():
+        pretended(tmp_path, experiment, [99.0], [-1.0])
+    tables = table1.tables(MNIST, found(experiments, tmp_path))
+    assert cells(tables[0])["PRER"]["MNIST BWT"] == "-1.00" and len(tables) == 2
+
+
+def test_methods_with_the_same_numbers_are_no_division_by_zero(tmp_path):
+    experiments = plan.of_table1(Request(only=("mnist", "naive", "prer"), seeds="3"))
+    for experiment in experiments.values():
+        pretended(tmp_path, experiment, DIAGONALS, BWTS)
+    *_, compared = table1.tables(MNIST, found(experiments, tmp_path))
+    assert [str(cell) for cell in compared.rows[0][2:]] == ["+0.00", "+0.00", "+0.00", "1.0000", "1.0000", "not worse"]
+
+
+def test_data_from_elsewhere_has_another_name(tmp_path):
+    for name in ("kmnist10k", "mnist", "other.d"):
+        (tmp_path / name).mkdir()
+        np.savez(tmp_path / name / "x.npz", x=np.zeros((4, 2)), y=np.arange(4))
+    request = Request(paths={"kmnist": str(tmp_path / "kmnist10k"), "mnist": str(tmp_path / "mnist")})
+    assert [request.title(name) for name in ("mnist", "kmnist", "svhn")] == ["MNIST", "KMNIST-10k", "SVHN"]
+    assert request.remarks(["mnist", "kmnist", "svhn"]) == [
+        "MNIST is read from mnist, a copy that was given.",
+        "KMNIST-10k is read from kmnist10k, which is not the paper's data.",
+    ]
+    assert request.experiment("kmnist", "prer").stream.data == str(tmp_path / "kmnist10k")
+    assert Request(paths={"svhn": str(tmp_path / "other.d")}).title("svhn") == "other"
+
+
+def test_table_2_counts_and_times(tmp_path):
+    experiments = plan.of_table2(MNIST)
+    assert {e.seeds for e in experiments.values()} == {(0,)} and len(experiments) == 6
+    pretended(tmp_path, experiments["mnist", "er"], [99.0], [-1.0], memory_floats=[1, 2, 3, 4, 834_000])
+    (table,) = table2.tables(MNIST, found(experiments, tmp_path))
+    of = cells(table)
+    ours, formula, paper, samples, seconds, minutes = list(of["ER"].values())[2:]
+    assert (ours, formula, paper, samples, seconds, minutes) == ("834,000", "834,000", "834,000", "0", "12.5", "15")
+    assert list(of["EWC"].values())[2:] == ["not run", "308,830", "310,000", "-", "-", "12"]
+    assert of["Naive"]["MNIST floats, the paper"] == "-" and "1 thread" in table.notes[1]
+
+
+def test_claims_follow_from_numbers_by_their_rules(tmp_path):
+    experiments = claims.experiments(MNIST)
+    health = [
+        {"event": "health", "task": t, "class": c, "agreement": [0.99, 0.98, 1.0]} for t in (0, 4) for c in (0, 1)
+    ]
+    pretended(tmp_path, experiments["mnist", "ours"], DIAGONALS, BWTS, health, memory_floats=[1000] * 4 + [1005])
+    worse = np.array([1, 1.1, 0.9])
+    pretended(tmp_path, experiments["mnist", "pixels"], DIAGONALS - worse, BWTS - 5 * worse)
+    pretended(tmp_path, experiments["mnist", "augment-only"], DIAGONALS, BWTS + worse)
+    variants, verdicts = claims.tables(MNIST, found(experiments, tmp_path))
+    of = {row[1]: list(map(str, row)) for row in variants.rows}
+    assert of["augment-only"][3:5] == ["0.50 ± 0.35", "+1.00"] and of["gaussian"][3] == "not run"
+    literal = table1.tables(MNIST, found({("mnist", "prer-literal"): experiments["mnist", "literal"]}, tmp_path))
+    assert cells(literal[0])["PRER, literal"]["MNIST BWT"] == "not run"  # the same run
+    assert [row[3] for row in verdicts.rows] == ["holds", "does not hold", "holds", "holds"]
+    assert "+0.50 %" in verdicts.rows[2][2] and "99.0 %" in verdicts.rows[3][2]
+
+
+def test_variants_change_one_thing():
+    experiments = claims.experiments(MNIST)
+    ours = experiments["mnist", "ours"].tables()["learner"]
+    for variant in claims.VARIANTS:
+        learner = experiments["mnist", variant.name].tables()["learner"]
+        if variant.overrides:
+            named = {override.partition("=")[0].removeprefix("learner.") for override in variant.overrides}
+            assert {key for key in ours if learner[key] != ours[key]} <= named
+    pixels = experiments["mnist", "pixels"].tables()["learner"]
+    assert pixels["name"] == "dgr" and all(pixels[key] == ours[key] for key in ("channels", "embedding", "batch", "lr"))
+    assert experiments["mnist", "pixels"].stream == experiments["mnist", "ours"].stream
+    temperatures = {experiments["mnist", v].tables()["learner"]["temperature"] for v in ("ours", "temperature")}
+    assert temperatures == {ours["temperature"], 0.8 if ours["temperature"] == 1.0 else 1.0}
+    assert experiments["mnist", "literal"].name == "mnist-prer-literal"
+    digits = claims.experiments(Request(fast=True))["digits", "literal"].tables()["learner"]
+    assert (digits["norm"], digits["bounded"], digits["condition_size"]) == ("running", False, 10)
+
+
+def test_the_document_says_what_has_run_and_what_has_not(tmp_path, mnist):
+    request = Request(variants=claims.NAMES)
+    needed = {"table1": plan.of_table1, "table2": plan.of_table2, "claims": claims.experiments}
+    outcomes = {name: found(of(request), tmp_path) for name, of in needed.items()}
+    text = document.text(request, outcomes)
+    assert "| PRER | -0.50 ± 0.25 | 98.92 ± 0.36 | not run |" in text
+    assert "`prer reproduce table1 --only mnist,prer`" in text and "| 0, 1, 2 | 12.5 | CPU" in text
+    assert (
+        "`prer reproduce table2 --only cifar10,gem`" in text and "`prer reproduce claims --only mnist,pixels`" in text
+    )
+    assert "a diagonal of 100.10 %" in text and "EWC on CIFAR10" in text and "2,004,400" in text
+    assert str(tmp_path) not in text
+    for rows in TABLES_OF_THE_PAPER:
+        assert rows in text
+    path = document.save(text, tmp_path / "R.md")
+    assert path.read_text("utf-8") == text
+    for block in re.findall(r"(?:^\|.*\n)+", text, re.MULTILINE):
+        assert len({len(row) for row in in_markdown(block)}) == 1
+
+
+TABLES_OF_THE_PAPER = ("-10.09 ± 2.46", "82.67 ± 0.94", "-0.46 ± 0.17", "98.68 ± 0.29", "1,279,000", "8,180,000")
+
+# -- one structure, four forms ---------------------------------------------------------------------------------------
+
+NASTY = Table(
+    "nasty",
+    "100 % of a_b & {c} ± $1",
+    ["", "x|y", "k"],
+    [["a|b\\", Value(-0.125, 0.5), Value(12345.678, digits=0)], ["#^~", "failed: 50 % & more", Value(-0.001)]],
+    ["<&>"],
+)
+
+
+def test_markdown_is_well_formed():
+    text = markdown(NASTY)
+    rows = in_markdown(text)
+    assert {len(row) for row in rows} == {3} and rows[1] == ["---", "---:", "---:"]
+    assert rows[2] == ["a|b\\\\", "-0.12 ± 0.50", "12,346"] and rows[3][2] == "0.00"
+    assert text.startswith("**100 %") and text.endswith("- <&>\n")
+
+
+def test_latex_is_escaped():
+    text = latex(NASTY)
+    assert r"\caption{100 \% of a\_b \& \{c\} $\pm$ \$1}" in text and r"\begin{tabular}{lrr}" in text
+    assert r"a$|$b\textbackslash{} & $-0.12 \pm 0.50$ & $12{,}346$ \\" in text
+    assert r"\#\textasciicircum{}\textasciitilde{} & failed: 50 \% \& more & $0.00$ \\" in text
+    body = text.split(r"\hline")[1].split(r"\end{tabular}")[0]
+    assert all(len(re.findall(r"(?<!\\)&", line)) == 2 for line in body.splitlines() if line)
+
+
+@quickly
+@given(st.text(st.sampled_from("&%$#_{}~^\\±−<>|ab 1")))
+def test_no_character_is_special_after_escaping(text):
+    plain = re.sub(
+        r"\\(textbackslash|textasciitilde|textasciicircum)\{\}|\\[&%$#_{}]|\$(\\pm|-|<|>|\|)\$", "", escaped(text)
+    )
+    assert not set(plain) & set("&%$#_{}~^\\")
+
+
+@quickly
+@given(st.lists(st.tuples(st.floats(allow_nan=False), st.none() | st.floats(0, 1e9)), min_size=1, max_size=5))
+def test_csv_has_every_digit(numbers):
+    table = Table("t", "", ["name", "value"], [[f"row, {i}", Value(*number)] for i, number in enumerate(numbers)])
+    rows = list(csv.reader(io.StringIO(csv_text(table))))
+    spread = any(std is not None for _, std in numbers)
+    assert rows[0] == ["name", "value", "value, sd"][: 2 + spread]
+    for i, ((mean, std), row) in enumerate(zip(numbers, rows[1:], strict=True)):
+        assert row[0] == f"row, {i}" and float(row[1]) == mean
+        assert not spread or row[2] == ("" if std is None else repr(std))
+
+
+def test_files_are_written_or_the_reason_is_said(tmp_path):
+    paths = save("two", [NASTY, NASTY], tmp_path / "new")
+    assert [path.name for path in paths] == ["two.md", "two.tex", "nasty.csv"] and all(p.stat().st_size for p in paths)
+    (tmp_path / "file").write_text("")
+    with pytest.raises(ValueError, match=r"cannot write tables into .*file.*give another --out"):
+        save("two", [NASTY], tmp_path / "file")
