@@ -76,6 +76,17 @@ def test_comparisons_are_those_of_seeds_with_holms_correction(mnist):
     assert of_bwt["ewc"].difference == pytest.approx(3.0)
 
 
+def test_prer_as_the_paper_states_it_is_a_row_and_no_other_method(tmp_path):
+    experiments = plan.of_table1(Request(only=("mnist", "naive", "prer", "prer-literal"), seeds="3"))
+    for i, experiment in enumerate(experiments.values()):
+        pretended(tmp_path, experiment, DIAGONALS - i, BWTS)
+    outcomes = found(experiments, tmp_path)
+    of = cells(table1.tables(MNIST, outcomes)[0])
+    assert of["PRER, literal"]["MNIST Accuracy"] == "96.92 ± 0.36"
+    assert of["PRER, literal, difference"]["MNIST Accuracy"] == "-2.49"  # to the paper's PRER
+    assert list(table1.comparisons(outcomes, "mnist", "accuracy")) == ["naive"]
+
+
 def test_one_seed_is_shown_and_decides_nothing(tmp_path):
     experiments = plan.of_table1(Request(only=("mnist", "naive", "prer"), seeds="1"))
     for experiment in experiments.values():
@@ -100,7 +111,7 @@ def test_data_from_elsewhere_has_another_name(tmp_path):
     assert [request.title(name) for name in ("mnist", "kmnist", "svhn")] == ["MNIST", "KMNIST-10k", "SVHN"]
     assert request.remarks(["mnist", "kmnist", "svhn"]) == [
         "MNIST is read from mnist, a copy that was given.",
-        "KMNIST-10k is read from kmnist10k, which is not the paper's data.",
+        "KMNIST-10k is read from kmnist10k, which is not the paper's data, KMNIST.",
     ]
     assert request.experiment("kmnist", "prer").stream.data == str(tmp_path / "kmnist10k")
     assert Request(paths={"svhn": str(tmp_path / "other.d")}).title("svhn") == "other"
@@ -172,6 +183,24 @@ def test_the_document_says_what_has_run_and_what_has_not(tmp_path, mnist):
     assert path.read_text("utf-8") == text
     for block in re.findall(r"(?:^\|.*\n)+", text, re.MULTILINE):
         assert len({len(row) for row in in_markdown(block)}) == 1
+
+
+def test_a_command_in_the_document_has_no_path_of_ours(tmp_path):
+    (tmp_path / "mnist7k").mkdir()
+    request = Request(only=("mnist", "prer"), paths={"mnist": str(tmp_path / "mnist7k")}, seeds="0,7")
+    table = document.runs(request, found(plan.of_table1(request), tmp_path), "table1")
+    assert table.rows[0][0] == "PRER on MNIST-7k" and "mnist7k, which is not the paper's data, MNIST" in table.notes[0]
+    command = "`prer reproduce table1 --only mnist,prer --data mnist=PATH/mnist7k --seeds 0,7`"
+    assert table.rows[0][1] == "not run" and table.rows[0][-1] == command
+
+
+def test_a_claim_without_events_is_not_known(tmp_path):
+    experiments = claims.experiments(Request(only=("mnist", "no-anchor"), variants=claims.NAMES))
+    record = pretended(tmp_path, experiments["mnist", "ours"], DIAGONALS, BWTS, memory_floats=[100] * 4 + [102])
+    for text in (None, "{", '{"event": "health"}\n', '{"event": "task"}\n'):
+        (record.path / "events.jsonl").unlink() if text is None else (record.path / "events.jsonl").write_text(text)
+        _, verdicts = claims.tables(MNIST, found(experiments, tmp_path))
+        assert [row[3] for row in verdicts.rows] == ["not run", "not run", "does not hold", "not known"]
 
 
 TABLES_OF_THE_PAPER = ("-10.09 ± 2.46", "82.67 ± 0.94", "-0.46 ± 0.17", "98.68 ± 0.29", "1,279,000", "8,180,000")

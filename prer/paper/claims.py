@@ -206,9 +206,12 @@ def _constant(record: Record) -> tuple[str, str]:
 
 def _apart(record: Record) -> tuple[str, str]:
     """From the figures of health of the last task, mean over classes for each seed."""
-    text = content(record.path / "events.jsonl", MOST_BYTES).decode("utf-8")
-    health = [event for event in map(json.loads, text.splitlines()) if event["event"] == "health"]
-    last = [event["agreement"] for event in health if event["task"] == health[-1]["task"]]
+    try:
+        text = content(record.path / "events.jsonl", MOST_BYTES).decode("utf-8")
+        health = [event for event in map(json.loads, text.splitlines()) if event["event"] == "health"]
+        last = [event["agreement"] for event in health if event["task"] == health[-1]["task"]]
+    except (OSError, ValueError, KeyError, TypeError):  # the result is whole, but what led to it was taken away
+        last = []
     if not last:
         return "", "not known"
     agreement = 100 * np.mean(last, axis=0)

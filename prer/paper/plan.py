@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from prer.address import as_device
 from prer.data.files import find
 from prer.errors import InputError, did_you_mean
 from prer.experiment import Experiment
@@ -39,7 +40,7 @@ class Request:
     variants: Sequence[str] = ()
 
     def check(self) -> None:
-        """Refuse names that are not known, and paths where nothing is."""
+        """Refuse names that are not known, paths where nothing is, and a device that is not there."""
         names = (FAST,) if self.fast else DATA
         known = (*names, *METHODS, *(() if self.fast else (EXTRA,)), *self.variants)
         for name in self.only:
@@ -50,6 +51,8 @@ class Request:
                 raise InputError(f"--data: unknown data set {name!r}{did_you_mean(name, names)}")
             if find(path) is None:
                 raise InputError(f"--data {name}={path}: there is nothing; check the path")
+        if self.device is not None:
+            as_device(self.device)
 
     def data(self, of: Sequence[str] = DATA) -> list[str]:
         """The data sets asked for, among these."""
@@ -97,7 +100,8 @@ class Request:
         for name in data:
             if name in self.paths:
                 title, file = self.title(name), Path(self.paths[name]).resolve().name
-                what = "a copy that was given" if title == TITLES[name] else "which is not the paper's data"
+                whole = title == TITLES[name]
+                what = "a copy that was given" if whole else f"which is not the paper's data, {TITLES[name]}"
                 remarks.append(f"{title} is read from {file}, {what}.")
         return remarks
 

@@ -91,7 +91,7 @@ def run_missing(console: Console, experiments: Mapping[Key, Experiment], out: Pa
     every = list({experiment.hash: experiment for experiment in experiments.values()}.values())
     waiting = [experiment for experiment in every if ended_before(experiment, out) is None]
     if waiting:
-        say(console, f"runs: {len(every)}, of which {len(waiting)} are to be made; run folders: {out}")
+        say(console, f"runs: {len(every)}; to be made: {len(waiting)}; run folders: {out}")
     absent = unavailable(console, waiting)
     ready = [experiment for experiment in every if experiment not in waiting or experiment.stream.data not in absent]
     ended = follow(console, Local(workers).run(ready, out), ready)
