@@ -351,14 +351,10 @@ def reproduce(
     from rich.console import Console
 
     from prer.paper.claims import NAMES
-    from prer.paper.plan import Request
+    from prer.paper.plan import Request, places
     from prer.paper.reproduce import reproduce
 
-    for given in paths:
-        if "=" not in given:
-            raise InputError(f"--data {given}: give NAME=PATH, such as kmnist=my/folder")
-    places = dict(given.split("=", 1) for given in paths)
-    request = Request(tuple(filter(None, only.split(","))), device, seeds, fast, places, NAMES)
+    request = Request(tuple(filter(None, only.split(","))), device, seeds, fast, places(paths), NAMES)
     reproduce(Console(emoji=False, highlight=False), part, request, out, workers, write)
 
 

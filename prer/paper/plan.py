@@ -106,6 +106,14 @@ class Request:
         return remarks
 
 
+def places(given: Sequence[str]) -> dict[str, str]:
+    """Where data sets are, from words such as kmnist=my/folder."""
+    for word in given:
+        if "=" not in word:
+            raise InputError(f"--data {word}: give NAME=PATH, such as kmnist=my/folder")
+    return dict(word.split("=", 1) for word in given)
+
+
 def of_table1(request: Request) -> dict[Key, Experiment]:
     """Every method on every data set, and PRER as the paper states it where there is a file of that."""
     return {
