@@ -135,14 +135,11 @@ def privacy(folder: Path, count: int) -> None:
 @commands.command()
 @click.argument("model", type=click.Path(path_type=Path), metavar="MODEL")
 @click.argument("file", type=click.Path(path_type=Path), metavar="FILE")
-@click.option(
-    "--task", type=click.IntRange(1), help="Whose head answers, 1 for the first.  [default: PRER tells itself]"
-)
+@click.option("--task", type=click.IntRange(1), help="Whose head answers, 1 for the first; PRER can guess.")
 def predict(model: Path, file: Path, task: int | None) -> None:
     """Print the label of each sample of a file, and the share of seeds that agree, as CSV.
 
-        note = "no --task: the flow is asked for the class, which is right less often than a task's own head"
-        click.echo(note, err=True)
+    MODEL is a finished run's folder or its model/; FILE an .npy, .npz or image, or any data that can be learned from.
 
     \b
     prer predict runs/digits-prer-0a8c29f4 my/file.npz --task 2
@@ -154,9 +151,8 @@ def predict(model: Path, file: Path, task: int | None) -> None:
     known = Model(model)
     labels, shares = known.predict(x, task)
     if task is None and len(known.learner.heads_) > 1:
-        click.echo(
-            "no --task: the flow tells classes apart, which is right less often than the task's own head", err=True
-        )
+        note = "no --task: the flow is asked for the class, which is right less often than a task's own head"
+        click.echo(note, err=True)
     click.echo("sample,label,seeds")
     for row, (label, share) in enumerate(zip(labels, shares, strict=True)):
         click.echo(f"{row},{_quoted(str(label))},{share:.2f}")
@@ -320,6 +316,7 @@ def best_of_sweep(
 @click.option("--seeds", help="How many seeds, or which: 5, or 0,1,7.  [default: 5]")
 @click.option("--workers", default=1, show_default=True, type=click.IntRange(1), help="How many runs at a time.")
 @click.option("--fast", is_flag=True, help="The built-in digits, three seeds: does it all work?")
+@click.option("--finished", is_flag=True, help="Of the runs that are finished alone; run nothing.")
 @click.option("--data", "paths", multiple=True, metavar="NAME=PATH", help="Read that from there; may be given again.")
 @click.option(
     "--write",
@@ -337,6 +334,7 @@ def reproduce(
     seeds: str | None,
     workers: int,
     fast: bool,
+    finished: bool,
     paths: tuple[str, ...],
     write: Path | None,
 ) -> None:
@@ -354,7 +352,7 @@ def reproduce(
     from prer.paper.plan import Request, places
     from prer.paper.reproduce import reproduce
 
-    request = Request(tuple(filter(None, only.split(","))), device, seeds, fast, places(paths), NAMES)
+    request = Request(tuple(filter(None, only.split(","))), device, seeds, fast, places(paths), NAMES, finished)
     reproduce(Console(emoji=False, highlight=False), part, request, out, workers, write)
 
 

@@ -138,6 +138,16 @@ def test_data_from_a_folder(capsys, tmp_path):
     )
 
 
+def test_of_finished_runs_alone_nothing_is_run(capsys, tmp_path):
+    usual = Request().experiment("kmnist", "naive", ["stream.data=kmnist10k", "seeds=2"])
+    pretended(tmp_path / "runs", usual, [90.0] * 2, [-2.0] * 2)
+    before = sorted((tmp_path / "runs").iterdir())
+    out, _ = told(capsys, "all", "--finished", "--data", "kmnist=kmnist10k", "--seeds", "2", "--write")
+    assert "KMNIST-10k BWT" in out and "not run" in out
+    assert "| Naive | not run" in (tmp_path / "REPRODUCIBILITY.md").read_text("utf-8")
+    assert [path for path in sorted((tmp_path / "runs").iterdir()) if path.is_dir()] == before
+
+
 @pytest.mark.parametrize(
     ("arguments", "sentence"),
     [

@@ -171,7 +171,7 @@ def test_the_document_says_what_has_run_and_what_has_not(tmp_path, mnist):
     outcomes = {name: found(of(request), tmp_path) for name, of in needed.items()}
     text = document.text(request, outcomes)
     assert "| PRER | -0.50 ± 0.25 | 98.92 ± 0.36 | not run |" in text
-    assert "`prer reproduce table1 --only mnist,prer`" in text and "| 0, 1, 2 | 12.5 | CPU" in text
+    assert "`prer reproduce table1 --only mnist,prer`" in text and "| 0 to 2 | 12.5 | CPU" in text
     assert (
         "`prer reproduce table2 --only cifar10,gem`" in text and "`prer reproduce claims --only mnist,pixels`" in text
     )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from prer.data.catalogue import CATALOGUE
@@ -55,13 +55,30 @@ def runs(request: Request, outcomes: Outcomes, name: str) -> Table:
         command = f"`prer reproduce {name} --only {data},{method}{_options(request, data)}`"
         about: list[Cell] = [missing(outcome), "-", "-", "-", "-"]
         if result is not None:
-            seeds, time = ", ".join(map(str, result["seeds"])), Value(result["seconds"]["total"], digits=1)
+            seeds, time = _together(result["seeds"]), Value(result["seconds"]["total"], digits=1)
             commit = outcome.record.environment.get("commit") or f"version {result.get('version', 'unknown')}"
             digest = f"`{str(result.get('digest', ''))[:12]}`"
             about = [seeds, time, table2.hardware(outcome.record), commit, digest]
         rows.append([f"{TITLES.get(method, method)} on {request.title(data)}", *about, command])
     columns = [name, "seeds", "seconds", "hardware", "code", "digest", "command"]
-    return Table(f"runs-{name}", f"The runs of {name}", columns, rows, request.remarks([d for d, _ in outcomes]))
+    return Table(
+        f"runs-{name}",
+        f"The runs of {name}",
+        columns,
+        rows,
+        request.remarks(list(dict.fromkeys(d for d, _ in outcomes))),
+    )
+
+
+def _together(seeds: Sequence[int]) -> str:
+    """Seeds as a person says them.
+
+    Example:
+        >>> _together([0, 1, 2]), _together([0, 1, 7])
+        ('0 to 2', '0, 1, 7')
+    """
+    in_a_row = len(seeds) > 2 and list(seeds) == list(range(seeds[0], seeds[0] + len(seeds)))
+    return f"{seeds[0]} to {seeds[-1]}" if in_a_row else ", ".join(map(str, seeds))
 
 
 def _options(request: Request, data: str) -> str:

@@ -30,6 +30,7 @@ class Request:
         fast: the built-in digits in place of the paper's data.
         paths: for data sets that are read from elsewhere, where that is.
         variants: names that `only` may also have.
+        finished: make everything of runs that are finished, and run nothing.
     """
 
     only: Sequence[str] = ()
@@ -38,6 +39,7 @@ class Request:
     fast: bool = False
     paths: Mapping[str, str] = field(default_factory=dict)
     variants: Sequence[str] = ()
+    finished: bool = False
 
     def check(self) -> None:
         """Refuse names that are not known, paths where nothing is, and a device that is not there."""
@@ -49,7 +51,7 @@ class Request:
         for name, path in self.paths.items():
             if name not in names:
                 raise InputError(f"--data: unknown data set {name!r}{did_you_mean(name, names)}")
-            if find(path) is None:
+            if not self.finished and find(path) is None:
                 raise InputError(f"--data {name}={path}: there is nothing; check the path")
         if self.device is not None:
             as_device(self.device)

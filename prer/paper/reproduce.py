@@ -51,7 +51,9 @@ def reproduce(
     for name, experiments in needed.items():
         if experiments:
             # Times are those of a run that has the machine for itself.
-            outcomes = run_missing(console, experiments, out, 1 if name == "table2" else workers)
+            at_once = 1 if name == "table2" else workers
+            ended = found(experiments, out) if request.finished else None
+            outcomes = ended or run_missing(console, experiments, out, at_once)
             missing |= {outcome.record.path.name for outcome in outcomes.values() if outcome.error}
             if name in TABLES:
                 publish(console, name, TABLES[name](request, outcomes), out)
@@ -60,7 +62,7 @@ def reproduce(
     if write is not None:
         every = {name: found(NEEDED[name](request), out) for name in TABLES}
         say(console, f"Written: {document.save(document.text(request, every), write)}")
-    if missing:
+    if missing and not request.finished:
         what = "run is" if len(missing) == 1 else "runs are"
         raise RunError(f"{len(missing)} {what} missing, for reasons said above; the same command tries again")
 
@@ -80,7 +82,7 @@ def draw(console: Console, outcomes: Mapping[Key, Outcome], out: Path) -> set[st
                 raise InputError(outcome.error)
             paths = figure2.save(figure2.draw(figure2.remembered(outcome.record.path)), out)
             say(console, f"Written: {', '.join(map(str, paths))}")
-        except InputError as error:
+        except (InputError, RunError) as error:  # RunError: its data cannot be fetched
             say(console, f"no figure: {error}", "red")
             return {outcome.record.path.name}
     return set()
