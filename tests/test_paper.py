@@ -2,7 +2,6 @@
 
 import json
 import tomllib
-from dataclasses import fields
 from pathlib import Path
 
 import numpy as np
@@ -11,11 +10,11 @@ import pytest
 from prer.data.catalogue import CATALOGUE
 from prer.evaluation import diagonal
 from prer.experiment import Experiment
-from prer.learners.base import Learner
 from prer.paper import DATA, LITERAL, METHODS, file_of, settings
 from prer.paper.plan import Request
 from prer.paper.published import FORMULAS, TABLE1, TABLE2, TITLES, implied_diagonal, published
 from prer.paper.table2 import KEPT, symbols
+from prer.record import Record
 
 RECORDS = Path(__file__).parents[1] / "benchmarks" / "records"
 FILES = [(data, method) for data in DATA for method in METHODS] + [(data, "prer-literal") for data in LITERAL]
@@ -124,14 +123,8 @@ def test_the_formulas_of_table_2(data, method, floats):
         assert floats == pytest.approx(1000 * printed, rel=0.01)
 
 
-def test_the_memory_in_the_formula_is_that_of_a_run():
-    record = json.loads((RECORDS / "mnist_prer_h200.json").read_text())
-    shape, experiment = CATALOGUE["mnist"].shape, Experiment.parse(_known(record["experiment"]))
-    assert symbols(experiment, shape)["NF"] == record["result"]["memory_floats"][-1]
-
-
-def _known(tables):
-    """The settings of an older record that there still are."""
-    learner = Experiment.parse({"learner": {"name": tables["learner"]["name"]}}).learner
-    names = {"name"} | {f.name for f in fields(learner)} | {f.name for f in fields(Learner)}
-    return tables | {"learner": {key: value for key, value in tables["learner"].items() if key in names}}
+@pytest.mark.parametrize("data", ["mnist", "cifar10"])
+def test_the_memory_in_the_formula_is_that_of_a_run(data):
+    (folder,) = (RECORDS / "paper").glob(f"{data}-prer-*")
+    shape, experiment = CATALOGUE[data].shape, Experiment.parse(Record(folder).experiment)
+    assert symbols(experiment, shape)["NF"] == Record(folder).result["memory_floats"][-1]
