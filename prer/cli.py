@@ -119,6 +119,24 @@ def show(runs: tuple[Path, ...]) -> None:
 
 
 @commands.command()
+@click.argument("runs", nargs=-1, required=True, type=click.Path(path_type=Path), metavar="RUN...")
+@click.option("--logdir", default="tensorboard", show_default=True, type=click.Path(path_type=Path), help="Where to.")
+@click.option("--follow", is_flag=True, help="Go on until the run ends; of one run.")
+def track(runs: tuple[Path, ...], logdir: Path, follow: bool) -> None:
+    """Write losses, accuracies and health of runs for TensorBoard (needs the extra `track`).
+
+    \b
+    prer track runs/* && tensorboard --logdir tensorboard
+    """
+    from prer.interop.tensorboard import replay
+
+    if follow and len(runs) > 1:
+        raise InputError("--follow follows one run; start it once for each")
+    for run in runs:
+        click.echo(f"{run}: {replay(run, logdir, follow)} numbers, below {logdir}")
+
+
+@commands.command()
 @click.argument("folder", type=click.Path(path_type=Path), metavar="RUN")
 @click.option("-n", "count", default=1000, show_default=True, type=click.IntRange(1), help="Samples of each seed.")
 def privacy(folder: Path, count: int) -> None:

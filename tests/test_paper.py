@@ -90,7 +90,9 @@ def results(value):
 
 
 @pytest.mark.parametrize(
-    "path", sorted(p for p in RECORDS.glob("*.json") if '"matrix"' in p.read_text()), ids=lambda p: p.stem
+    "path",
+    sorted(p for p in RECORDS.rglob("*.json") if '"matrix"' in p.read_text()),
+    ids=lambda p: p.parent.name + p.stem,
 )
 def test_accuracy_is_the_diagonal_and_bwt_in_every_record(path):
     found = list(results(json.loads(path.read_text())))

@@ -40,7 +40,13 @@ def loaded() -> Library | None:
         if not _whole(path):
             _compile(compiler, path)
         found = Library(str(path))
-    except (OSError, subprocess.SubprocessError, ValueError, IndexError):
+    except (
+        OSError,
+        subprocess.SubprocessError,
+        ValueError,
+        IndexError,
+        RuntimeError,
+    ):  # RuntimeError: there is no home
         return None
     found.compiler = version
     return found

@@ -1,0 +1,1 @@
+"""What other tools are given: scalars of runs, for trackers of experiments."""
