@@ -110,7 +110,7 @@ def _each(convolve: Callable[..., Tensor], layer: Conv2d | ConvTranspose2d, x: T
     """Seed by seed, with channels last in memory, which is faster on a CPU; they stay there until the last layer."""
 
     def one(x: Tensor, weight: Tensor, bias: Tensor) -> Tensor:
-        return convolve(_channels_last(x), _channels_last(weight), bias, stride=2, padding=layer.padding, **more)
+        return convolve(_channels_last(x), weight, bias, stride=2, padding=layer.padding, **more)
 
     tensors = x, layer.weight, layer.bias
     if len(x) == 1:  # views, where taking seeds apart and putting them together again would copy

@@ -36,7 +36,8 @@ class Size(NamedTuple):
 
 
 EVERY = tuple(name for name in LEARNERS if name not in ("joint", "gem"))  # joint sees all again, gem grows by design
-FULL = Size(EVERY, 10, 100, 128, 15)
+# Many steps in an epoch: what is drawn once for all of them, and now and then again, would pass for growth in few.
+FULL = Size(EVERY, 10, 100, 512, 15)
 QUICK = Size(("naive", "prer"), 6, 12, 64, 3)
 
 
