@@ -40,7 +40,7 @@ def save_model(path: Path, learner: Learner, stream: Stream, card: str = "") -> 
     durable(path / "model.safetensors", save(tensors))
     settings = {f.name: getattr(learner, f.name) for f in fields(learner)}
     keys = ("labels", "head", "outputs", "width")
-    tasks = [{key: getattr(task, key) for key in keys} | {"view": task.view is not None} for task in stream]
+    tasks = [{key: getattr(task, key) for key in keys} for task in stream]
     about = {"learner": learner.name, "settings": settings, "seeds": learner.address_.seeds, "shape": stream.shape}
     about |= {"notes": learner.notes(), "tasks": tasks, "version": __version__}
     durable(path / "model.json", (json.dumps(about, indent=1) + "\n").encode())
@@ -68,7 +68,6 @@ class Model:
         try:
             about = json.loads(content(path / "model.json", MOST_JSON))
             self.tasks = [_known(i, task, about["shape"]) for i, task in enumerate(about["tasks"])]
-            self.viewed = [bool(task.get("view")) for task in about["tasks"]]
             self.learner: Learner = build(LEARNERS[about["learner"]], about["settings"], "settings", {})
             self.learner.start(about["shape"], as_seeds(about["seeds"]))
             load_tensors(self.learner, self.tasks, path)

@@ -156,7 +156,7 @@ def test_a_run_folder_holds_what_the_design_promises(first):
     folder = first[1]
     assert set(map(str, contents(folder))) == {
         *("experiment.toml", "environment.json", "events.jsonl", "result.json", "run.lock"),
-        *("model/model.safetensors", "model/model.json"),
+        *("model/model.safetensors", "model/model.json", "model/README.md"),
     }
     result = strict((folder / "result.json").read_text("utf-8"))
     assert set(result) == KEYS
@@ -207,7 +207,8 @@ def test_the_saved_model_is_the_state_that_the_digest_speaks_of(first):
     assert sha.hexdigest() == result["digest"]
     card = strict((folder / "model/model.json").read_text("utf-8"))
     assert (card["learner"], card["seeds"], card["shape"]) == ("naive", [0, 1], [1, 8, 8])
-    assert card["tasks"] == [{"labels": [2 * t, 2 * t + 1], "head": t, "outputs": [0, 1]} for t in range(5)]
+    tasks = [{"labels": [2 * t, 2 * t + 1], "head": t, "outputs": [0, 1], "width": 2} for t in range(5)]
+    assert card["tasks"] == tasks
 
 
 def test_prer_writes_the_same_contract_and_its_health(capsys, tmp_path):
