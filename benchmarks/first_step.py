@@ -1,0 +1,66 @@
+"""How long a user waits: for `prer --help`, and after the imports for the first epoch of the built-in experiment.
+
+python benchmarks/first_step.py [--json FILE]
+
+Each is measured in processes of its own, five times; the first epoch with the flow's kernels compiled before, and with
+an empty cache, as on the first run ever (the flow is compiled before learning begins).
+"""
+
+import argparse
+import json
+import os
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+from prer.record import environment
+
+TIMES = 5
+FIRST_EPOCH = """
+import time, sys, io, tempfile
+from pathlib import Path
+from rich.console import Console
+import prer.run
+from prer.experiment import Experiment
+from prer.record import Record
+begin, event = time.perf_counter(), Record.event
+def first(self, about):
+    print(time.perf_counter() - begin)
+    sys.stdout.flush()
+    import os; os._exit(0)
+Record.event = first
+prer.run.execute(Experiment.parse({}, ["device=cpu"]), Path(tempfile.mkdtemp()), Console(file=io.StringIO()), quiet=True)
+"""
+
+
+def seconds(command, **env):
+    begin = time.perf_counter()
+    done = subprocess.run(command, capture_output=True, text=True, check=True, env=os.environ | env)
+    return time.perf_counter() - begin, done.stdout
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--json", type=Path)
+    options = parser.parse_args()
+    python = [sys.executable, "-W", "ignore"]
+    found = {"prer --help": [seconds([*python, "-m", "prer", "--help"])[0] for _ in range(TIMES)]}
+    epoch = [*python, "-c", FIRST_EPOCH]
+    seconds(epoch)
+    found["imports to first epoch"] = [float(seconds(epoch)[1]) for _ in range(TIMES)]
+    found["imports to first epoch, nothing compiled yet"] = []
+    for _ in range(TIMES):
+        with tempfile.TemporaryDirectory() as cache:
+            found["imports to first epoch, nothing compiled yet"].append(float(seconds(epoch, XDG_CACHE_HOME=cache)[1]))
+    for name, times in found.items():
+        print(f"{name}: {statistics.median(times):.2f} s")
+    if options.json:
+        record = {"command": "python benchmarks/first_step.py", "environment": environment(), "seconds": found}
+        options.json.write_text(json.dumps(record, indent=1) + "\n")
+
+
+if __name__ == "__main__":
+    main()
