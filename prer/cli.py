@@ -137,6 +137,33 @@ def track(runs: tuple[Path, ...], logdir: Path, follow: bool) -> None:
 
 
 @commands.command()
+@click.argument("runs", nargs=-1, required=True, type=click.Path(path_type=Path), metavar="RUN...")
+@click.option(
+    "-o",
+    "file",
+    default="report.html",
+    show_default=True,
+    type=click.Path(path_type=Path, dir_okay=False),
+    help="Where to.",
+)
+@click.option("--watch", is_flag=True, help="Renew the page while runs go on.")
+def report(runs: tuple[Path, ...], file: Path, watch: bool) -> None:
+    """Make one page about runs, or about all runs in a folder: a file that needs nothing else and can be sent.
+
+    \b
+    prer report runs/digits-prer-0a8c29f4
+    prer report runs -o report.html --watch
+    """
+    from rich.console import Console
+
+    from prer.console import say
+    from prer.report.watch import report
+
+    console = Console(emoji=False, highlight=False)
+    report(runs, file, lambda line: say(console, line), watch=watch)
+
+
+@commands.command()
 @click.argument("folder", type=click.Path(path_type=Path), metavar="RUN")
 @click.option("-n", "count", default=1000, show_default=True, type=click.IntRange(1), help="Samples of each seed.")
 def privacy(folder: Path, count: int) -> None:

@@ -1,0 +1,120 @@
+"""Several runs side by side: one row for each, paired tests, and what accuracy costs."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from prer.console import clock
+from prer.report.found import Run
+from prer.report.wording import is_number, metric, plus_minus, text
+from prer.significance import Comparison, compare, family
+
+COLUMNS = (  # what result.json calls it, what the page does
+    ("accuracy", "Accuracy"),
+    ("bwt", "BWT"),
+    ("final_accuracy", "final accuracy"),
+    ("forgetting_best", "forgetting"),
+    ("forward_transfer", "forward transfer"),
+)
+
+
+@dataclass(frozen=True)
+class Cell:
+    """One cell of a table: what is shown, and by what it is sorted."""
+
+    shown: str
+    value: float | str | None
+
+
+def row(run: Run) -> list[Cell]:
+    """A run in the table of runs."""
+    words = [Cell(word, word) for word in (run.about("learner"), run.about("stream"), run.state)]
+    seeds = Cell(str(len(run.seeds)), len(run.seeds))
+    metrics = [metric(run.result, key) for key, _ in COLUMNS]
+    figures = [Cell(plus_minus(found), found and found["mean"]) for found in metrics]
+    kept = [_count(_last(run, "memory_samples")), _count(_last(run, "memory_floats"))]
+    return [*words, seeds, *figures, *kept, _time(seconds_of(run))]
+
+
+def _last(run: Run, key: str) -> float | None:
+    values = run.result.get(key) if run.result else None
+    return values[-1] if isinstance(values, list) and values and is_number(values[-1]) else None
+
+
+def seconds_of(run: Run) -> float | None:
+    """How long the run took."""
+    return run.result["seconds"]["total"] if run.result else None
+
+
+def _count(value: float | None) -> Cell:
+    return Cell("–" if value is None else f"{value:,.0f}", value)
+
+
+def _time(value: float | None) -> Cell:
+    return Cell("–" if value is None else clock(value), value)
+
+
+@dataclass(frozen=True)
+class Tests:
+    """Paired tests of the runs on one stream against one of them."""
+
+    reference: str
+    stream: str
+    rows: list[tuple[str, int, Comparison | None]]  # run, common seeds, the comparison where there are two seeds or more
+
+
+def tests(runs: Sequence[Run]) -> list[Tests]:
+    """For every stream with several runs: each run against PRER where one run of it is there, or against the first."""
+    streams: dict[str, list[Run]] = {}
+    for run in runs:
+        if run.result and metric(run.result, "accuracy"):
+            streams.setdefault(_stream(run), []).append(run)
+    return [_against(alike) for alike in streams.values() if len(alike) > 1]
+
+
+def _stream(run: Run) -> str:
+    """What two runs must share to have met the same samples in the same order."""
+    from prer.record import Record
+
+    return f"{run.experiment.get('stream')!r} {Record(run.path).data_sha256!r}"
+
+
+def _against(runs: Sequence[Run]) -> Tests:
+    of_prer = [run for run in runs if run.about("learner") == "prer"]
+    reference = of_prer[0] if len(of_prer) == 1 else runs[0]
+    others = [run for run in runs if run is not reference]
+    pairs = [_paired(run, reference) for run in others]
+    decided = iter(family([compare(*pair) for pair in pairs if len(pair[0]) > 1]))
+    rows = [
+        (run.name, len(first), next(decided) if len(first) > 1 else None)
+        for run, (first, _) in zip(others, pairs, strict=True)
+    ]
+    return Tests(reference.name, reference.about("stream"), rows)
+
+
+def _paired(run: Run, reference: Run) -> tuple[list[float], list[float]]:
+    """The accuracies of both over the seeds that they have in common."""
+    first, second = _by_seed(run), _by_seed(reference)
+    common = [seed for seed in first if seed in second]
+    return [first[seed] for seed in common], [second[seed] for seed in common]
+
+
+def _by_seed(run: Run) -> dict[str, float]:
+    found = metric(run.result, "accuracy")
+    return dict(zip(run.seeds, found["values"] if found else [], strict=False))
+
+
+def costs(runs: Sequence[Run]) -> dict[str, tuple[list[float], list[float], list[str]]]:
+    """What accuracy costs: by the name of the cost, costs, accuracies and learners of the runs that know them."""
+    found: dict[str, tuple[list[float], list[float], list[str]]] = {}
+    for name, of in (("floats kept of the past", lambda run: _last(run, "memory_floats")), ("seconds", seconds_of)):
+        points: list[tuple[Any, float, str]] = [
+            (cost, accuracy["mean"], text(run.about("learner"), 60))
+            for run in runs
+            if (accuracy := metric(run.result, "accuracy")) and (cost := of(run)) is not None and math.isfinite(cost)
+        ]
+        found[name] = tuple(map(list, zip(*points, strict=True))) if points else ([], [], [])  # type: ignore[assignment]
+    return found

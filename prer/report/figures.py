@@ -1,0 +1,227 @@
+"""The figures: plain functions of arrays, each returning a matplotlib figure.
+
+The same figure is a picture in a notebook, a PDF for a paper (`figure.savefig`) and, through `prer.report.inline`, part
+of a page. The same arrays give the same bytes.
+
+Example:
+    >>> import numpy as np
+    >>> matrix(np.array([[99.0, np.nan], [97.0, 98.0]])).axes[0].get_xlabel()
+    'accuracy on task'
+"""
+
+# S seeds, M tasks, C channels, H and W image
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from functools import wraps
+from typing import Any, ParamSpec
+
+import numpy as np
+from matplotlib import rc_context
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.ticker import MaxNLocator
+
+INK, RULE = "#1a1c20", "#d5d9df"
+PALETTE = ("#1f5fa8", "#b3441e", "#1d7a52", "#8a3f9c", "#8c6510", "#0b7487", "#b0306a", "#5a6b1f")
+MARKERS = "osD^vP*X"
+LINES = ("-", "--", "-.", ":")
+STYLE: dict[str, Any] = {
+    **{f"{part}.color": INK for part in ("text", "xtick", "ytick")},
+    **{"axes.labelcolor": INK, "axes.edgecolor": RULE, "grid.color": RULE, "axes.grid": True, "grid.linewidth": 0.6},
+    **{"axes.spines.top": False, "axes.spines.right": False, "axes.axisbelow": True, "axes.linewidth": 0.8},
+    **{"font.size": 9.5, "axes.titlesize": 10, "axes.titlelocation": "left", "legend.frameon": False},
+    **{"lines.linewidth": 1.6, "lines.markersize": 4.5, "legend.fontsize": 8.5, "legend.handlelength": 2.2},
+    # Letters stay letters; what stands in a name is no formula; ids are made from the content alone.
+    **{"svg.fonttype": "none", "text.parse_math": False, "svg.hashsalt": "prer", "pdf.compression": 9},
+    **{"font.family": "DejaVu Sans", "figure.constrained_layout.use": True, "axes.unicode_minus": False},
+}
+SIZE = (4.2, 2.8)  # inches; small enough for its letters to be read on a phone
+SMALL = (2.6, 2.1)
+
+P = ParamSpec("P")
+
+
+def _figure(draw: Callable[P, Figure]) -> Callable[P, Figure]:
+    """Draw in our style, whatever the notebook around has set."""
+
+    @wraps(draw)
+    def styled(*args: P.args, **kwargs: P.kwargs) -> Figure:
+        with rc_context(), rc_context(STYLE):
+            return draw(*args, **kwargs)
+
+    return styled
+
+
+def colour(index: int) -> str:
+    """The colour of the so-manieth thing."""
+    return PALETTE[index % len(PALETTE)]
+
+
+def _axes(size: tuple[float, float], title: str, x: str, y: str) -> tuple[Figure, Axes]:
+    figure = Figure(size)
+    axes = figure.subplots()
+    axes.set(title=title, xlabel=x, ylabel=y)
+    return figure, axes
+
+
+def _legend(axes: Axes, handles: Sequence[Any], labels: Sequence[str]) -> None:
+    """A legend whose labels may begin with anything; matplotlib would hide what begins with an underscore."""
+    shown = [f"\u200b{label}" if label.startswith("_") else label for label in labels]
+    axes.legend(list(handles), shown, loc="upper left", bbox_to_anchor=(1.0, 1.02), borderaxespad=0.3)
+
+
+@_figure
+def matrix(values: np.ndarray, title: str = "") -> Figure:
+    """R as a heat map with its numbers [M, M]; NaN stays empty."""
+    figure, axes = _axes((max(2.6, 0.62 * len(values) + 1), max(2.2, 0.45 * len(values) + 1)), title, "", "")
+    axes.grid(False)
+    axes.pcolormesh(values, cmap="Blues", vmin=shade_from(values), vmax=130, edgecolor="white")
+    for i, j in zip(*np.nonzero(np.isfinite(values)), strict=True):
+        axes.text(j + 0.5, i + 0.5, f"{values[i, j]:.1f}", ha="center", va="center")
+    places, names = np.arange(len(values)) + 0.5, [str(task + 1) for task in range(len(values))]
+    axes.set(xticks=places, yticks=places, xlabel="accuracy on task", ylabel="after task")
+    axes.set_xticklabels(names), axes.set_yticklabels(names)
+    axes.invert_yaxis()
+    return figure
+
+
+def shade_from(values: np.ndarray) -> float:
+    """The accuracy that has the palest shade: so low that the lowest is still seen, not lower."""
+    lowest = np.nanmin(values) if np.isfinite(values).any() else 0.0
+    return float(np.clip(10 * np.floor(lowest / 10) - 10, 0, 90))
+
+
+@_figure
+def over_time(values: np.ndarray) -> Figure:
+    """Accuracy of each task after each task [S, M, M], mean and one standard deviation over seeds."""
+    figure, axes = _axes(SIZE, "Accuracy of each task over time", "after task", "accuracy in %")
+    S, M = values.shape[:2]
+    lines = []
+    for j in range(M):
+        at, of_task = np.arange(j, M), values[:, j:, j]
+        mean, spread = of_task.mean(0), of_task.std(0, ddof=1) if S > 1 else np.zeros(M - j)
+        style = {"color": colour(j), "marker": MARKERS[j % len(MARKERS)], "linestyle": LINES[j // len(PALETTE) % 4]}
+        lines += axes.plot(at + 1, mean, **style)
+        axes.fill_between(at + 1, mean - spread, np.minimum(mean + spread, 100), color=colour(j), alpha=0.15, lw=0)
+    axes.xaxis.set_major_locator(MaxNLocator(integer=True))
+    if M <= 12:
+        _legend(axes, lines, [f"task {j + 1}" for j in range(M)])
+    return figure
+
+
+@_figure
+def losses(values: np.ndarray, starts: Sequence[int], phase: str) -> Figure:
+    """The loss of a phase in every epoch [epochs, S] of all tasks; a line where a task begins."""
+    figure, axes = _axes(SIZE, f"Loss of phase {phase}", "epoch, over all tasks", "loss")
+    at = np.arange(1, len(values) + 1)
+    for start in starts[1:]:
+        axes.axvline(start + 0.5, color=RULE, lw=1)
+    axes.plot(at, values.mean(1), color=colour(0))
+    axes.fill_between(at, values.min(1), values.max(1), color=colour(0), alpha=0.15, lw=0)
+    if len(values) and values.min() > 0 and values.max() > 50 * np.median(values):
+        axes.set_yscale("log")
+    return figure
+
+
+@_figure
+def seconds(by_phase: Mapping[str, Sequence[float]]) -> Figure:
+    """Seconds of training for each task, phase upon phase."""
+    figure, axes = _axes(SIZE, "Time for each task", "task", "seconds")
+    bars, below = [], np.zeros(max((len(values) for values in by_phase.values()), default=0))
+    for index, values in enumerate(by_phase.values()):
+        hatch = ("", "///", "...", "xx")[index % 4]
+        style = {"color": colour(index), "alpha": 0.85, "hatch": hatch, "edgecolor": "white", "width": 0.7}
+        bars.append(axes.bar(np.arange(len(below)) + 1, values, bottom=below, **style))
+        below = below + np.asarray(values)
+    axes.xaxis.set_major_locator(MaxNLocator(integer=True))
+    axes.grid(axis="x", visible=False)
+    _legend(axes, bars, list(by_phase))
+    return figure
+
+
+@_figure
+def memory(floats: Sequence[float], transient: Sequence[float]) -> Figure:
+    """Scalars kept of the past after each task, and those that lived only while it was learned."""
+    figure, axes = _axes(SIZE, "Memory after each task", "task", "thousand numbers")
+    at = np.arange(1, len(floats) + 1)
+    kept = axes.bar(at, np.asarray(floats) / 1000, color=colour(0), width=0.7)
+    handles, names = [kept], ["kept"]
+    if any(transient):
+        copies = axes.plot(at, np.asarray(transient) / 1000, color=colour(1), marker="D", linestyle="--")
+        handles, names = [kept, *copies], ["kept", "copies while\nlearning"]
+    axes.xaxis.set_major_locator(MaxNLocator(integer=True))
+    axes.grid(axis="x", visible=False)
+    _legend(axes, handles, names)
+    return figure
+
+
+@_figure
+def agreement(values: np.ndarray, labels: Sequence[str], fading: Sequence[bool]) -> Figure:
+    """Per cent of each class's samples that the classifier takes for it [classes, M]; NaN where it was not asked."""
+    figure, axes = _axes(SIZE, "Class agreement of the memory's samples", "after task", "agreement in %")
+    drawn = []
+    for index, (of_class, fades) in enumerate(zip(values, fading, strict=True)):
+        style = {"lw": 2.6, "marker": "v"} if fades else {"lw": 1.2, "marker": "o", "ms": 3}
+        at = np.nonzero(np.isfinite(of_class))[0]
+        drawn += axes.plot(at + 1, of_class[at], color=colour(index), linestyle=LINES[index // 8 % 4], **style)
+    axes.xaxis.set_major_locator(MaxNLocator(integer=True))
+    names = [f"{label} fades" if fades else label for label, fades in zip(labels, fading, strict=True)]
+    chosen = [i for i in range(len(labels)) if fading[i] or len(labels) <= 10][:12]
+    if chosen:
+        _legend(axes, [drawn[i] for i in chosen], [names[i] for i in chosen])
+    return figure
+
+
+@_figure
+def images(rows: Mapping[str, np.ndarray]) -> Figure:
+    """Rows of samples with a title each: uint8 [n, C, H, W], or vectors [n, features] as lines of grey."""
+    figure = Figure((2.9, 0.42 * len(rows) + 0.1))
+    for axes, (title, samples) in zip(np.ravel(figure.subplots(len(rows), 1)), rows.items(), strict=True):
+        axes.grid(False)
+        picture = strip(samples)
+        grey = {"cmap": "gray", "vmin": 0, "vmax": 255} if samples.dtype == np.uint8 else {"cmap": "gray"}
+        axes.imshow(picture, interpolation="nearest", aspect="equal" if samples.ndim == 4 else "auto", **grey)
+        axes.set(xticks=[], yticks=[])
+        axes.spines[:].set_visible(False)
+        axes.set_ylabel(title, rotation=0, ha="right", va="center")
+    return figure
+
+
+def strip(samples: np.ndarray) -> np.ndarray:
+    """Images [n, C, H, W] side by side [H, n (W + 1) - 1] or [H, n (W + 1) - 1, 3]; vectors as they are."""
+    if samples.ndim == 2:
+        return samples
+    space = np.zeros((len(samples), *samples.shape[1:3], 1), samples.dtype)
+    line = np.concatenate([np.concatenate([samples, space], 3)[i] for i in range(len(samples))], 2)[:, :, :-1]
+    return np.moveaxis(line, 0, -1) if len(line) == 3 else line[0]
+
+
+@_figure
+def embeddings(real: np.ndarray, sampled: np.ndarray, others: np.ndarray, title: str = "") -> Figure:
+    """The first two principal components of a class's real and sampled embeddings, before those of the others."""
+    figure, axes = _axes(SMALL, title, "", "")
+    axes.set(xticks=[], yticks=[])
+    axes.grid(False)
+    axes.scatter(*others.T, s=3, color=RULE, lw=0)
+    first = axes.scatter(*real.T, s=9, color=colour(0), lw=0, alpha=0.8)
+    second = axes.scatter(*sampled.T, s=12, color=colour(1), marker="x", lw=0.8)
+    axes.legend([first, second], ["real", "sampled"], loc="upper center", bbox_to_anchor=(0.5, 0), ncols=2)
+    return figure
+
+
+@_figure
+def trade_off(x: Sequence[float], y: Sequence[float], groups: Sequence[str], xlabel: str) -> Figure:
+    """Accuracy of runs against what it costs, a colour and a shape for each group."""
+    figure, axes = _axes(SIZE, "", xlabel, "Accuracy in %")
+    names, handles = list(dict.fromkeys(groups)), []
+    for index, name in enumerate(names[:24]):
+        at = [i for i, group in enumerate(groups) if group == name]
+        style = {"color": colour(index), "marker": MARKERS[(index + index // 8) % 8], "s": 26, "alpha": 0.85}
+        handles.append(axes.scatter([x[i] for i in at], [y[i] for i in at], **style))
+    axes.set_xscale("symlog", linthresh=1)
+    axes.set_xlim(left=-0.3 if min(x, default=0) < 1 else None)
+    if len(names) <= 12:
+        _legend(axes, handles, [name if len(name) <= 16 else f"{name[:15]}…" for name in names])
+    return figure

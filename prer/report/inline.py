@@ -1,0 +1,67 @@
+"""Figures as parts of a page: SVG without ids that clash, in the colours that the page chooses."""
+
+from __future__ import annotations
+
+import io
+import re
+import warnings
+from typing import TYPE_CHECKING
+
+from markupsafe import Markup, escape
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+# A page may hold any number of them, so nothing that is the same in all is kept.
+SUPERFLUOUS = re.compile(r"<metadata>.*?</metadata>|<style[^>]*>.*?</style>|<!--.*?-->", re.DOTALL)
+NO_DATES = {"Date": None, "Creator": None, "Format": None, "Type": None}
+
+
+def svg(figure: Figure) -> str:
+    """The figure as SVG, the same bytes for the same content."""
+    target = io.StringIO()
+    with warnings.catch_warnings(action="ignore", category=UserWarning):  # letters that its font lacks: the page's has
+        _save(figure, target)
+    return target.getvalue()
+
+
+def _save(figure: Figure, target: io.StringIO) -> None:
+    from matplotlib import rc_context
+
+    from prer.report.figures import STYLE
+
+    with rc_context(), rc_context(STYLE):
+        figure.savefig(target, format="svg", transparent=True, metadata=NO_DATES)
+
+
+def inlined(figure: Figure, alt: str, number: int) -> Markup:
+    """The figure as an element of a page, with a text for who cannot see it.
+
+    Args:
+        figure: to be drawn.
+        alt: what it shows.
+        number: its own on this page.
+    """
+    text = SUPERFLUOUS.sub("", svg(figure))
+    text = text[text.index("<svg") :]
+    # Within tags only: names that are shown stay what they are. matplotlib writes no ">" inside of a tag.
+    text = re.sub(r"<[^>]+>", lambda tag: _adapted(tag[0], number), text)
+    text = re.sub(r"<svg[^>]*?(viewBox=\"[^\"]*\")[^>]*>", rf'<svg \1 role="img" aria-label="{_alt(alt)}">', text, count=1)
+    return Markup(text)  # noqa: S704, by matplotlib, which escapes what is text
+
+
+def _alt(alt: str) -> str:
+    """Escaped for an attribute, and for a replacement."""
+    return str(escape(alt)).replace("\\", r"\\")
+
+
+def _adapted(tag: str, number: int) -> str:
+    """Its ids with the figure's number, its colours as the page's variables, lengths without needless digits."""
+    from prer.report.figures import INK, PALETTE, RULE
+
+    tag = re.sub(r'( id="|url\(#|href="#)', rf"\g<1>f{number}-", tag)
+    for name, value in {"ink": INK, "rule": RULE, **{f"c{i}": c for i, c in enumerate(PALETTE)}}.items():
+        tag = re.sub(rf"(?<=: ){value}\b", f"var(--{name})", tag)
+    tag = re.sub(r"font-family: [^;\"]*;? ?", "", tag)  # the family is the page's
+    return tag if "base64" in tag else re.sub(r"(\d+\.\d\d)\d+", r"\1", tag)
+

@@ -1,0 +1,74 @@
+"""The page: one file that holds everything it shows."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from jinja2 import Environment, FileSystemLoader, StrictUndefined
+from markupsafe import Markup
+
+from prer.disk import durable
+from prer.errors import InputError
+from prer.report.comparison import COLUMNS, costs, row, tests
+from prer.report.found import Run
+from prer.report.run_view import Drawing, view
+from prer.report.wording import signed, text
+from prer.version import __version__
+
+HERE = Path(__file__).parent
+MOST_FULL = 12  # runs that are shown with figures; of more, each is compact
+MOST_LOADED = 4  # runs whose models are loaded
+
+
+def build(runs: Sequence[Run], complaints: Sequence[str] = (), watch: int = 0) -> str:
+    """The page about these runs.
+
+    Args:
+        runs: what was found.
+        complaints: about folders that hold no run.
+        watch: seconds after which the page loads itself again; 0: never.
+    """
+    full, drawing = len(runs) <= MOST_FULL, Drawing()
+    views = [view(run, i, full, len(runs) <= MOST_LOADED, drawing) for i, run in enumerate(runs)]
+    script = (HERE / "page.js").read_text("utf-8")
+    about: dict[str, Any] = {"views": views, "complaints": complaints, "watch": watch, "version": __version__}
+    about |= {"script": Markup(script), "style": Markup((HERE / "page.css").read_text("utf-8"))}  # noqa: S704, our own
+    about |= {"script_hash": base64.b64encode(hashlib.sha256(script.encode()).digest()).decode(), "full": full}
+    about |= {"title": f"{len(runs)} runs" if len(runs) > 1 else runs[0].name if runs else "No runs"}
+    if len(runs) > 1:
+        about |= {"columns": [name for _, name in COLUMNS], "rows": [row(run) for run in runs], "tests": tests(runs)}
+        about |= {"costs": _costs(runs, drawing)}
+    return _templates().get_template("page.html").render(about) + "\n"
+
+
+def _templates() -> Environment:
+    """Everything that a template is given is text, unless we have made it markup."""
+    environment = Environment(loader=FileSystemLoader(HERE), autoescape=True, undefined=StrictUndefined)
+    environment.trim_blocks = environment.lstrip_blocks = True
+    environment.globals |= {"text": text, "signed": signed}
+    return environment
+
+
+def _costs(runs: Sequence[Run], drawing: Drawing) -> list[dict[str, Any]]:
+    from prer.report import figures
+
+    found = []
+    for name, (x, y, groups) in costs(runs).items():
+        if len(x) > 1:
+            alt = f"Points: Accuracy of {len(x)} runs against {name}. The numbers are in the table of runs."
+            found.append({"svg": drawing(figures.trade_off(x, y, groups, name), alt), "caption": f"Accuracy against {name}."})
+    return found
+
+
+def write(page: str, file: Path) -> None:
+    """Put the page in its place at once, so that nobody ever reads half of it."""
+    temporary = file.with_name(f".{file.name}.new")
+    try:
+        durable(temporary, page.encode("utf-8", "backslashreplace"))
+        temporary.replace(file)
+    except OSError as error:
+        raise InputError(f"cannot write {file}: {error.strerror}; give another file by -o") from None

@@ -1,0 +1,128 @@
+"""What the events of a run tell: accuracies, losses, the memory's health, time; also of a run that is not finished."""
+
+# S seeds, M tasks
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from prer.disk import content
+from prer.report.wording import numbers, text
+
+MOST_BYTES = 2**26  # of the events of one run
+MOST_TASKS = 10_000
+FADES_BY = 10.0  # points of agreement that a class has lost since it was best
+HEALTH = ("agreement", "agreement_decoded", "reconstruction", "distance", "nll")
+
+
+@dataclass
+class Story:
+    """The events of a run, sorted; what makes no sense in them is left out and counted."""
+
+    rows: dict[int, list[list[float]]] = field(default_factory=dict)  # task: accuracy [S][tasks so far]
+    kept: dict[int, dict[str, Any]] = field(default_factory=dict)  # task: its event, with what is kept of the past
+    losses: dict[str, list[tuple[int, list[float]]]] = field(default_factory=dict)  # phase: (task, loss [S]) by epoch
+    seconds: dict[str, dict[int, float]] = field(default_factory=dict)  # phase: task: seconds
+    health: dict[str, dict[int, dict[str, list[float]]]] = field(default_factory=dict)  # class: task: figure: [S]
+    last: dict[str, Any] = field(default_factory=dict)  # the last epoch
+    strange: int = 0  # lines that are no events
+    complaint: str = ""
+
+    @classmethod
+    def read(cls, folder: Path) -> Story:
+        """The events in a run folder, or none."""
+        story = cls()
+        try:
+            lines = content(folder / "events.jsonl", MOST_BYTES).decode("utf-8", "replace").splitlines()
+        except FileNotFoundError:
+            story.complaint = "it has no events yet"
+            return story
+        except (OSError, ValueError):
+            story.complaint = "its events cannot be read"
+            return story
+        for line in lines:
+            try:
+                story.take(json.loads(line))
+            except (ValueError, TypeError, KeyError, RecursionError):
+                story.strange += 1
+        return story
+
+    def take(self, event: dict[str, Any]) -> None:
+        """Take in one event; ValueError or the like where it is none."""
+        kind, task = event["event"], event["task"]
+        if type(task) is not int or not 0 <= task < MOST_TASKS:
+            raise ValueError("no such task")
+        if kind == "task":
+            self.rows[task] = [_known(of_seed) for of_seed in event["accuracy"]]
+            self.kept[task] = event
+        elif kind == "epoch":
+            phase, seconds = text(event["phase"], 60), _known([event["seconds"]])[0]
+            self.losses.setdefault(phase, []).append((task, _known(event["loss"])))
+            of_phase = self.seconds.setdefault(phase, {})
+            of_phase[task] = of_phase.get(task, 0.0) + seconds
+            self.last = event
+        elif kind == "health":
+            figures = {name: values for name in HEALTH if (values := numbers(event.get(name)))}
+            self.health.setdefault(text(event["class"]), {})[task] = figures
+
+    def matrix(self) -> np.ndarray:
+        """R [S, M, M] of the tasks that are learned; NaN where not evaluated."""
+        done = 0
+        while done in self.rows:
+            done += 1
+        S = len(self.rows[0]) if done else 0
+        R = np.full((S, done, done), np.nan)
+        for i in range(done):
+            row = np.array([(of_seed + [np.nan] * done)[:done] for of_seed in self.rows[i]], float)
+            if row.shape == (S, done):
+                R[:, i] = row
+        return R
+
+    def loss_of(self, phase: str) -> tuple[np.ndarray, list[int]]:
+        """The losses of a phase [epochs, S], and the epochs with which tasks begin."""
+        pairs = self.losses[phase]
+        S = len(pairs[0][1])
+        pairs = [(task, values) for task, values in pairs if len(values) == S]
+        starts = [i for i, (task, _) in enumerate(pairs) if i == 0 or task != pairs[i - 1][0]]
+        return np.array([values for _, values in pairs], float).reshape(len(pairs), S), starts
+
+    def seconds_by_task(self) -> dict[str, list[float]]:
+        """Seconds of each phase for each task; 0 where it has none."""
+        tasks = max((task for of_phase in self.seconds.values() for task in of_phase), default=-1) + 1
+        return {phase: [of_phase.get(task, 0.0) for task in range(tasks)] for phase, of_phase in self.seconds.items()}
+
+    def agreement(self) -> tuple[list[str], np.ndarray]:
+        """Classes, and per cent of their samples that the classifier takes for them [classes, M]; NaN: not asked."""
+        tasks = max((task for of_class in self.health.values() for task in of_class), default=-1) + 1
+        values = np.full((len(self.health), tasks), np.nan)
+        for i, of_class in enumerate(self.health.values()):
+            for task, figures in of_class.items():
+                if "agreement" in figures:
+                    values[i, task] = 100 * np.mean(figures["agreement"])
+        return list(self.health), values
+
+
+def fading(agreement: np.ndarray) -> list[bool]:
+    """Which classes [classes, M] have lost much of their agreement since it was best.
+
+    Example:
+        >>> fading(np.array([[99.0, 80.0], [np.nan, 97.0]]))
+        [True, False]
+    """
+    found = []
+    for of_class in agreement:
+        known = of_class[np.isfinite(of_class)]
+        found.append(bool(len(known) and known.max() - known[-1] > FADES_BY))
+    return found
+
+
+def _known(values: object) -> list[float]:
+    found = numbers(values)
+    if not found:
+        raise ValueError("no numbers")
+    return found

@@ -1,0 +1,67 @@
+"""A page that renews itself while runs go on."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+from prer.errors import InputError
+from prer.report.found import SIGNS, Run, runs_in
+from prer.report.page import build, write
+
+EVERY = 3  # seconds
+
+Say = Callable[[str], None]
+
+
+def report(folders: Sequence[Path], file: Path, say: Say, *, watch: bool = False) -> None:
+    """Write the page about the runs in these folders; while watching, again and again until all are finished."""
+    runs, complaints = runs_in(folders)
+    if not runs:
+        raise InputError(f"nothing to report: {'; '.join(complaints)}; give run folders that `prer run` made")
+    _tell(runs, complaints, say)
+    if watch:
+        runs = _follow(folders, file, say)
+    write(build(runs, complaints), file)
+    say(f"Written: {file} ({file.stat().st_size / 1e6:.1f} MB)")
+
+
+def _tell(runs: Sequence[Run], complaints: Sequence[str], say: Say) -> None:
+    """What was found, of that which is not as it should be."""
+    for run in runs:
+        for note in run.notes:
+            say(f"{run.name}: {note}")
+    for complaint in complaints:
+        say(complaint)
+
+
+def _follow(folders: Sequence[Path], file: Path, say: Say) -> list[Run]:
+    """Write the page whenever something has changed, until no run is unfinished; the runs as they are then."""
+    runs, complaints = runs_in(folders)
+    before = None
+    say(f"watching; the page is {file}, and Ctrl-C ends this")
+    try:
+        while any(run.state == "not finished" for run in runs):
+            now = [_stamp(run.path) for run in runs]
+            if now != before:
+                write(build(runs, complaints, EVERY), file)
+                before = now
+            time.sleep(EVERY)
+            runs, complaints = runs_in(folders)
+    except KeyboardInterrupt:
+        write(build(runs, complaints), file)  # a page that no longer asks for a newer one
+        raise
+    return runs
+
+
+def _stamp(folder: Path) -> tuple:
+    """What changes when a run goes on."""
+    found = []
+    for name in (*SIGNS, "memory"):
+        try:
+            about = (folder / name).lstat()
+            found.append((name, about.st_mtime_ns, about.st_size))
+        except OSError:
+            continue
+    return tuple(found)

@@ -1,0 +1,82 @@
+"""Names and numbers as the page shows them, whatever a run folder holds."""
+
+from __future__ import annotations
+
+import math
+import unicodedata
+from typing import Any
+
+MOST_TEXT = 400  # characters of a name
+JOINERS = "\u200c\u200d"  # parts of letters and of emoji
+
+
+def text(value: object, most: int = MOST_TEXT) -> str:
+    """Any value as text of limited length; what is invisible or turns the direction of writing is spelt out.
+
+    Example:
+        >>> text("caf\\u00e9 \\u202e"), text("x" * 9, 5)
+        ('café \\\\u202e', 'xxxx…')
+    """
+    whole = str(value)
+    cut = whole if len(whole) <= most else f"{whole[: most - 1]}…"
+    return "".join(c if _shown(c) else c.encode("unicode_escape", "replace").decode() for c in cut)
+
+
+def _shown(c: str) -> bool:
+    return c in JOINERS or unicodedata.category(c) not in ("Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp")
+
+
+def is_number(value: object) -> bool:
+    """Whether a value of a file can be computed with."""
+    return isinstance(value, (int, float)) and not isinstance(value, bool) and abs(value) < 1e18
+
+
+def numbers(values: object) -> list[float] | None:
+    """A list of finite numbers as it should be, or None."""
+    if isinstance(values, list) and all(is_number(v) for v in values):
+        return [float(v) for v in values]
+    return None
+
+
+def metric(result: dict[str, Any] | None, name: str) -> dict[str, Any] | None:
+    """A metric of a result with mean, std and values, each of which may be None; None where there is no such metric."""
+    found = result.get(name) if result else None
+    if not isinstance(found, dict) or not is_number(found.get("mean")):
+        return None
+    std, values = found.get("std"), found.get("values")
+    return {"mean": found["mean"], "std": std if is_number(std) else None, "values": numbers(values) or []}
+
+
+def plus_minus(found: dict[str, Any] | None) -> str:
+    """Mean and standard deviation, with a true minus."""
+    if found is None:
+        return "–"
+    return signed(found["mean"]) + ("" if found["std"] is None else f" ± {found['std']:.2f}")
+
+
+def signed(value: float | None) -> str:
+    """Two digits after the point.
+
+    Example:
+        >>> signed(-0.5), signed(None)
+        ('−0.50', '')
+    """
+    if value is None or not math.isfinite(value):
+        return ""
+    return f"{value:.2f}".replace("-", "−")
+
+
+def settings(table: object, prefix: str = "") -> list[tuple[str, str]]:
+    """Nested tables as rows of dotted keys and values."""
+    if not isinstance(table, dict):
+        return []
+    rows = []
+    for key, value in table.items():
+        name = f"{prefix}{key}"
+        rows += settings(value, f"{name}.") if isinstance(value, dict) and value else [(text(name), _value(value))]
+    return rows
+
+
+def _value(value: object) -> str:
+    shown = {True: "true", False: "false", None: "–"}.get(value) if isinstance(value, (bool, type(None))) else None
+    return text(value if shown is None else shown)
