@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -29,11 +29,16 @@ class Cell:
     value: float | str | None
 
 
-def row(run: Run) -> list[Cell]:
-    """A run in the table of runs."""
+def columns(runs: Sequence[Run]) -> dict[str, str]:
+    """The metrics that at least one of the runs has."""
+    return {key: name for key, name in COLUMNS if any(metric(run.result, key) for run in runs)}
+
+
+def row(run: Run, keys: Iterable[str]) -> list[Cell]:
+    """A run in the table of runs, with these metrics."""
     words = [Cell(word, word) for word in (run.about("learner"), run.about("stream"), run.state)]
     seeds = Cell(str(len(run.seeds)), len(run.seeds))
-    metrics = [metric(run.result, key) for key, _ in COLUMNS]
+    metrics = [metric(run.result, key) for key in keys]
     figures = [Cell(plus_minus(found), found and found["mean"]) for found in metrics]
     kept = [_count(_last(run, "memory_samples")), _count(_last(run, "memory_floats"))]
     return [*words, seeds, *figures, *kept, _time(seconds_of(run))]

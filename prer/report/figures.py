@@ -21,7 +21,7 @@ import numpy as np
 from matplotlib import rc_context
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
-from matplotlib.ticker import MaxNLocator
+from matplotlib.ticker import FuncFormatter, MaxNLocator, NullFormatter, NullLocator
 
 INK, RULE = "#1a1c20", "#d5d9df"
 PALETTE = ("#1f5fa8", "#b3441e", "#1d7a52", "#8a3f9c", "#8c6510", "#0b7487", "#b0306a", "#5a6b1f")
@@ -122,6 +122,8 @@ def losses(values: np.ndarray, starts: Sequence[int], phase: str) -> Figure:
     axes.fill_between(at, values.min(1), values.max(1), color=colour(0), alpha=0.15, lw=0)
     if len(values) and values.min() > 0 and values.max() > 50 * np.median(values):
         axes.set_yscale("log")
+        axes.yaxis.set_major_formatter(FuncFormatter(plain))
+        axes.yaxis.set_minor_formatter(NullFormatter())
     return figure
 
 
@@ -190,11 +192,12 @@ def images(rows: Mapping[str, np.ndarray]) -> Figure:
 
 
 def strip(samples: np.ndarray) -> np.ndarray:
-    """Images [n, C, H, W] side by side [H, n (W + 1) - 1] or [H, n (W + 1) - 1, 3]; vectors as they are."""
+    """Images [n, C, H, W] side by side, [H, width] or [H, width, 3], grey between them; vectors as they are."""
     if samples.ndim == 2:
         return samples
-    space = np.zeros((len(samples), *samples.shape[1:3], 1), samples.dtype)
-    line = np.concatenate([np.concatenate([samples, space], 3)[i] for i in range(len(samples))], 2)[:, :, :-1]
+    gap = max(1, samples.shape[3] // 14)
+    space = np.full((len(samples), *samples.shape[1:3], gap), 150, samples.dtype)
+    line = np.concatenate([np.concatenate([samples, space], 3)[i] for i in range(len(samples))], 2)[:, :, :-gap]
     return np.moveaxis(line, 0, -1) if len(line) == 3 else line[0]
 
 
@@ -211,6 +214,34 @@ def embeddings(real: np.ndarray, sampled: np.ndarray, others: np.ndarray, title:
     return figure
 
 
+def plain(value: float, position: int = 0) -> str:
+    """A number of any size in few letters, for an axis.
+
+    Example:
+        >>> plain(0.5), plain(20), plain(30_000), plain(2e6)
+        ('0.5', '20', '30k', '2M')
+    """
+    for size, unit in ((1e9, "G"), (1e6, "M"), (1e3, "k")):
+        if abs(value) >= size:
+            return f"{value / size:.3g}{unit}"
+    return f"{value:.3g}"
+
+
+def _powers(axes: Axes, x: Sequence[float]) -> None:
+    """Let costs of different sizes be seen beside each other; nothing at all is a cost, too."""
+    low, high = min((v for v in x if v > 0), default=1.0), max([*x, 1.0])
+    start = 10 ** np.floor(np.log10(low))
+    axes.set_xscale("symlog", linthresh=start) if min(x, default=0) <= 0 else axes.set_xscale("log")
+    ticks = [start * step for power in range(12) for step in (10**power, 3 * 10**power)]
+    ticks = [tick for tick in ticks if low / 2 <= tick <= 1.5 * high]
+    ticks = ticks if len(ticks) <= 5 else ticks[:: -(-len(ticks) // 5)]
+    axes.set_xticks([0, *ticks] if min(x, default=0) <= 0 else ticks)
+    axes.xaxis.set_major_formatter(FuncFormatter(plain))
+    axes.xaxis.set_minor_formatter(NullFormatter())
+    axes.xaxis.set_minor_locator(NullLocator())
+    axes.margins(x=0.1)
+
+
 @_figure
 def trade_off(x: Sequence[float], y: Sequence[float], groups: Sequence[str], xlabel: str) -> Figure:
     """Accuracy of runs against what it costs, a colour and a shape for each group."""
@@ -220,8 +251,7 @@ def trade_off(x: Sequence[float], y: Sequence[float], groups: Sequence[str], xla
         at = [i for i, group in enumerate(groups) if group == name]
         style = {"color": colour(index), "marker": MARKERS[(index + index // 8) % 8], "s": 26, "alpha": 0.85}
         handles.append(axes.scatter([x[i] for i in at], [y[i] for i in at], **style))
-    axes.set_xscale("symlog", linthresh=1)
-    axes.set_xlim(left=-0.3 if min(x, default=0) < 1 else None)
+    _powers(axes, x)
     if len(names) <= 12:
         _legend(axes, handles, [name if len(name) <= 16 else f"{name[:15]}…" for name in names])
     return figure

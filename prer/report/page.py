@@ -13,7 +13,7 @@ from markupsafe import Markup
 
 from prer.disk import durable
 from prer.errors import InputError
-from prer.report.comparison import COLUMNS, costs, row, tests
+from prer.report.comparison import columns, costs, row, tests
 from prer.report.found import Run
 from prer.report.run_view import Drawing, view
 from prer.report.wording import signed, text
@@ -40,7 +40,8 @@ def build(runs: Sequence[Run], complaints: Sequence[str] = (), watch: int = 0) -
     about |= {"script_hash": base64.b64encode(hashlib.sha256(script.encode()).digest()).decode(), "full": full}
     about |= {"title": f"{len(runs)} runs" if len(runs) > 1 else runs[0].name if runs else "No runs"}
     if len(runs) > 1:
-        about |= {"columns": [name for _, name in COLUMNS], "rows": [row(run) for run in runs], "tests": tests(runs)}
+        known = columns(runs)
+        about |= {"columns": list(known.values()), "rows": [row(run, known) for run in runs], "tests": tests(runs)}
         about |= {"costs": _costs(runs, drawing)}
     return _templates().get_template("page.html").render(about) + "\n"
 

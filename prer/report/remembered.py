@@ -186,13 +186,15 @@ def _check(record: Record) -> None:
     """Refuse what would fetch data, or load what no page is worth."""
     from prer.experiment import Experiment
 
+    model = record.path / "model" / "model.safetensors"
+    if not model.is_file():
+        raise InputError("the run has no model")
     if not isinstance(record.data_sha256, str):
         raise InputError("the run does not know the checksum of its data")
     experiment = Experiment.parse(record.experiment)
     learner, widths = experiment.learner, [*experiment.learner.channels, *experiment.learner.hidden]
     small = max([*widths, learner.embedding]) <= MOST_WIDTH and len(experiment.seeds) <= MOST_SEEDS
-    size = (record.path / "model" / "model.safetensors").lstat().st_size
-    if not small or size > MOST_MODEL or experiment.stream.count > MOST_TASKS:
+    if not small or model.lstat().st_size > MOST_MODEL or experiment.stream.count > MOST_TASKS:
         raise InputError("the model is too large to be loaded for a page")
     with record.as_it_began():
         if not experiment.stream.is_there():
