@@ -43,6 +43,12 @@ def real(tmp_path_factory):
     return folder
 
 
+@pytest.fixture
+def undrawn(monkeypatch):
+    """Figures are made but not drawn, which takes most of the time."""
+    monkeypatch.setattr("prer.report.inline.inlined", lambda figure, alt, number: "")
+
+
 def page(*folders, **more):
     return build(*runs_in([Path(folder) for folder in folders]), **more)
 
@@ -114,7 +120,7 @@ def test_half_a_run_is_shown_from_its_events(capsys, tmp_path):
     assert f">{R[2, 0]:.2f}</td>" not in html
 
 
-def test_a_run_that_has_hardly_begun(tmp_path):
+def test_a_run_that_has_hardly_begun(tmp_path, undrawn):
     (fake(tmp_path / "new", until=0) / "events.jsonl").unlink()
     assert "it is not finished, and it has no events yet" in page("new")
     (tmp_path / "new/environment.json").unlink()
@@ -122,7 +128,7 @@ def test_a_run_that_has_hardly_begun(tmp_path):
 
 
 @pytest.mark.parametrize("damage", ["", "{", "[]", '{"seeds": 1}', "\x00\xff", '{"a":' * 100_000])
-def test_a_damaged_result_is_told_and_the_events_are_shown(tmp_path, damage):
+def test_a_damaged_result_is_told_and_the_events_are_shown(tmp_path, damage, undrawn):
     fake(tmp_path / "broken")
     (tmp_path / "broken/result.json").write_text(damage)
     html = page("broken")
@@ -130,7 +136,7 @@ def test_a_damaged_result_is_told_and_the_events_are_shown(tmp_path, damage):
     assert f">{matrix(3, 3).mean(0)[2, 0]:.2f}</td>" in html
 
 
-def test_a_damaged_experiment_is_told(tmp_path):
+def test_a_damaged_experiment_is_told(tmp_path, undrawn):
     fake(tmp_path / "broken")
     (tmp_path / "broken/experiment.toml").write_text("name = ")
     html = page("broken")
@@ -149,7 +155,7 @@ STRANGE = [
 
 
 @pytest.mark.parametrize("line", STRANGE)
-def test_strange_events_are_left_out(tmp_path, line):
+def test_strange_events_are_left_out(tmp_path, line, undrawn):
     folder = fake(tmp_path / "a", until=2)
     before = Story.read(folder).matrix()
     with (folder / "events.jsonl").open("a") as file:
@@ -171,7 +177,7 @@ FORGED = {
 
 
 @pytest.mark.parametrize("key", FORGED)
-def test_a_forged_result_is_shown_as_far_as_it_makes_sense(tmp_path, key):
+def test_a_forged_result_is_shown_as_far_as_it_makes_sense(tmp_path, key, undrawn):
     fake(tmp_path / "b", draw=1)
     forged(fake(tmp_path / "a"), **{key: FORGED[key]})
     assert "<b>" not in page("a", "b") + page("a")
@@ -183,7 +189,7 @@ def forged(folder, **values):
     (folder / "result.json").write_text(json.dumps(result))
 
 
-def test_folders_of_runs_empty_folders_and_others(capsys, tmp_path):
+def test_folders_of_runs_empty_folders_and_others(capsys, tmp_path, undrawn):
     fake(tmp_path / "runs/a"), fake(tmp_path / "runs/b"), (tmp_path / "empty").mkdir(), (tmp_path / "x/y").mkdir(parents=True)
     code, out, _ = outcome(capsys, "report", "runs", "empty", "x", "missing", "runs/a")
     assert code == 0
@@ -205,7 +211,7 @@ def test_a_page_that_cannot_be_written_is_told(capsys, tmp_path):
     assert code == 2 and "cannot write no/such/page.html" in err
 
 
-def test_links_and_pipes_in_a_folder_are_not_followed(tmp_path):
+def test_links_and_pipes_in_a_folder_are_not_followed(tmp_path, undrawn):
     secret = tmp_path / "secret.toml"
     secret.write_text('name = "secret"')
     folder = fake(tmp_path / "a")
@@ -242,7 +248,7 @@ def test_hostile_names_are_text(tmp_path):
         assert HOSTILE[-1] in html
 
 
-def test_what_scripts_read_is_safe(tmp_path):
+def test_what_scripts_read_is_safe(tmp_path, undrawn):
     folder = fake(tmp_path / "a")
     forged(folder, seeds=["</script><b>\u2028", 1, 2])
     (data,) = re.findall(r'<script type="application/json"[^>]*>(.*?)</script>', page(folder), re.DOTALL)
@@ -342,7 +348,7 @@ def test_samples_of_the_final_model_give_way_to_those_that_were_kept(real, tmp_p
 
 
 @pytest.mark.parametrize("what", [b"", b"\x80\x04]\x94.", save({"samples": np.zeros((2, 8, 7, 8, 8), np.uint8)})])
-def test_strange_samples_are_left_out(tmp_path, what):
+def test_strange_samples_are_left_out(tmp_path, what, undrawn):
     folder = with_samples(fake(tmp_path / "a"))
     (folder / "memory/task-1.safetensors").write_bytes(what)
     assert remembered.samples_after(folder) == {}
@@ -417,7 +423,7 @@ def test_many_runs_are_compact(tmp_path):
 # -- watching ----------------------------------------------------------------------------------------------------------
 
 
-def test_watching_ends_when_all_runs_are_finished(capsys, monkeypatch, tmp_path):
+def test_watching_ends_when_all_runs_are_finished(capsys, monkeypatch, tmp_path, undrawn):
     fake(tmp_path / "runs/a", until=1), fake(tmp_path / "done/b")
     pages = []
 
@@ -435,7 +441,7 @@ def test_watching_ends_when_all_runs_are_finished(capsys, monkeypatch, tmp_path)
     assert "data-watch" not in last and 'http-equiv="refresh"' not in last and "not finished" not in last
 
 
-def test_watching_writes_only_what_has_changed(monkeypatch, tmp_path):
+def test_watching_writes_only_what_has_changed(monkeypatch, tmp_path, undrawn):
     folder, written = fake(tmp_path / "a", until=1), []
     beats = iter([None, None, "event", None, KeyboardInterrupt])
 
@@ -454,7 +460,7 @@ def test_watching_writes_only_what_has_changed(monkeypatch, tmp_path):
     assert ["data-watch" in html for html in written] == [True, True, False]
 
 
-def test_an_interrupted_watch_ends_with_130_and_one_sentence(capsys, monkeypatch, tmp_path):
+def test_an_interrupted_watch_ends_with_130_and_one_sentence(capsys, monkeypatch, tmp_path, undrawn):
     def interrupt(seconds):
         raise KeyboardInterrupt
 
@@ -473,7 +479,7 @@ def test_an_interrupted_watch_ends_with_130_and_one_sentence(capsys, monkeypatch
 def test_training_never_imports_the_report(tmp_path):
     code = (
         "import sys; from prer.cli import main\n"
-        f"main(['run', *{TINY!r}, '--seeds', '1', '--device', 'cpu', '--quiet'])\n"
+        f"main(['run', 'learner.name=naive', 'learner.epochs=1', '--seeds', '1', '--device', 'cpu', '--quiet'])\n"
         "print(sorted({'matplotlib', 'jinja2', 'prer.report'} & set(sys.modules)))"
     )
     path = os.pathsep.join([str(Path(prer.__file__).parents[1]), os.environ.get("PYTHONPATH", "")])

@@ -2,6 +2,7 @@
 
 import json
 import shutil
+from functools import cache
 
 import pytest
 from fake_runs import HOSTILE, fake
@@ -47,6 +48,12 @@ LOW_CONTRAST = """() => {
 }"""
 
 
+@cache
+def built(*folders, watch=0):
+    """A page about folders that stay as they are."""
+    return build(*runs_in(folders), watch=watch)
+
+
 @pytest.fixture(scope="module")
 def browser():
     from playwright.sync_api import sync_playwright
@@ -64,7 +71,7 @@ def opened(browser, tmp_path):
 
     def opened(folders, *, width=1440, scheme="light", watch=0):
         file = tmp_path / "page.html"
-        file.write_text(build(*runs_in(folders), watch=watch), "utf-8")
+        file.write_text(built(*folders, watch=watch), "utf-8")
         context = browser.new_context(viewport={"width": width, "height": 900}, color_scheme=scheme)
         contexts.append(context)
         page = context.new_page()
@@ -73,6 +80,7 @@ def opened(browser, tmp_path):
         page.on("dialog", lambda dialog: said.append("a dialog"))
         page.on("request", lambda request: asked.append(request.url))
         context.route(lambda url: not url.startswith(("file:", "data:")), lambda route: route.abort())
+        page.set_default_timeout(10_000)
         page.goto(file.as_uri())
         return page
 
@@ -83,10 +91,10 @@ def opened(browser, tmp_path):
     assert set(asked) == {(tmp_path / "page.html").as_uri()}
 
 
-@pytest.fixture
-def three(tmp_path):
-    names = {"prer": 97.0, "ewc": 80.0, "si": 90.0}
-    return [fake(tmp_path / name, learner=name, level=level, draw=i) for i, (name, level) in enumerate(names.items())]
+@pytest.fixture(scope="module")
+def three(tmp_path_factory):
+    out, names = tmp_path_factory.mktemp("three"), {"prer": 97.0, "ewc": 80.0, "si": 90.0}
+    return [fake(out / name, learner=name, level=level, draw=i) for i, (name, level) in enumerate(names.items())]
 
 
 def values(page, query):
@@ -145,7 +153,7 @@ def test_runs_are_filtered_with_their_details(opened, three):
 def test_a_link_of_the_table_opens_the_run(opened, three):
     page = opened(three)
     page.get_by_role("link", name="si", exact=True).click()
-    page.wait_for_function("document.getElementById('run-2').open")
+    page.locator("#run-2[open]").wait_for(timeout=5000)
 
 
 @pytest.mark.parametrize("count", [1, 3])
@@ -184,7 +192,7 @@ def test_light_and_dark_are_toggled_and_kept(opened, three):
 
 def test_without_scripts_the_page_is_dark_and_whole(browser, tmp_path, three):
     file = tmp_path / "page.html"
-    file.write_text(build(*runs_in(three)), "utf-8")
+    file.write_text(built(*three), "utf-8")
     page = browser.new_context(java_script_enabled=False, color_scheme="dark").new_page()
     page.goto(file.as_uri())
     assert page.locator("#runs tbody tr").count() == 3
@@ -210,7 +218,7 @@ def test_who_cannot_see_finds_names_and_tables(opened, three):
     for figure in page.locator("svg").all():
         assert figure.get_attribute("role") == "img" and len(figure.get_attribute("aria-label")) > 20
     for table in page.locator("table").all():
-        assert table.locator("caption").inner_text()
+        assert table.locator("caption").text_content()
     levels = page.eval_on_selector_all("h1, h2, h3, h4", "all => all.map((head) => Number(head.tagName[1]))")
     assert levels[0] == 1 and all(b - a <= 1 for a, b in zip(levels, levels[1:], strict=False))
     unnamed = "all => all.filter((e) => !e.labels.length && !e.textContent).length"
@@ -222,7 +230,7 @@ def test_hostile_names_do_nothing_and_are_shown(opened, tmp_path):
     for folders in ([folder], [sorted(folder.iterdir())[1]]):
         page = opened(folders)
         page.evaluate("document.querySelectorAll('details').forEach((details) => { details.open = true; })")
-        assert "broken" not in page.title()
+        assert page.title() != "broken"
         assert page.locator("img, svg[onload]").count() == 0
         text = page.inner_text("body")
         for name in HOSTILE[:4] + HOSTILE[5:]:
@@ -233,10 +241,10 @@ def test_a_watched_page_loads_itself_again_and_stays_where_it_was(opened, three,
     page = opened([three[0], fake(tmp_path / "half", until=1)], watch=1)
     page.evaluate("document.querySelectorAll('details.run').forEach((details) => { details.open = true; })")
     page.evaluate("scrollTo(0, 700)")
-    (tmp_path / "page.html").write_text(build(*runs_in(three)).replace("<h1>", "<h1>Newer: "), "utf-8")
-    page.wait_for_function("document.querySelector('h1').textContent.startsWith('Newer')", timeout=10_000)
-    assert page.evaluate("!('watch' in document.documentElement.dataset)")
-    page.wait_for_function("scrollY > 500", timeout=5000)
+    newer = (tmp_path / "page.html").read_text("utf-8").replace("<h1>", "<h1>Newer: ")
+    (tmp_path / "page.html").write_text(newer, "utf-8")
+    page.locator("h1", has_text="Newer").wait_for(timeout=10_000)
+    assert page.evaluate("scrollY") == 700 and page.locator("details.run[open]").count() == 2
 
 
 def test_a_print_shows_what_is_closed(opened, three):
