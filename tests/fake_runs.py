@@ -23,14 +23,18 @@ def matrix(seeds, tasks, level=95.0, draw=0):
     return np.where(np.tri(tasks) > 0, R, np.nan)
 
 
-def fake(folder, *, learner="prer", stream="digits", seeds=(0, 1, 2), tasks=3, level=95.0, draw=0, labels=None, until=None):
+def fake(
+    folder, *, learner="prer", stream="digits", seeds=(0, 1, 2), tasks=3, level=95.0, draw=0, labels=None, until=None
+):
     """A run; `until` so many tasks are learned and no more, where it is not finished."""
     record = Record(folder)
     folder.mkdir(parents=True)
     R, labels = matrix(len(seeds), tasks, level, draw), labels or [str(c) for c in range(2 * tasks)]
     tables = {"name": folder.name, "seeds": list(seeds), "device": "cpu", "stream": {"data": "nowhere.npz"}}
     (folder / "experiment.toml").write_text(Experiment.parse(tables).to_toml(), "utf-8")
-    (folder / "environment.json").write_text(json.dumps({"python": "3.11", "folder": "/home/secret", "data_sha256": "0" * 64}))
+    (folder / "environment.json").write_text(
+        json.dumps({"python": "3.11", "folder": "/home/secret", "data_sha256": "0" * 64})
+    )
     (folder / "events.jsonl").write_text("")
     for task in range(tasks if until is None else until):
         of_task(record, task, R, labels)

@@ -190,7 +190,12 @@ def forged(folder, **values):
 
 
 def test_folders_of_runs_empty_folders_and_others(capsys, tmp_path, undrawn):
-    fake(tmp_path / "runs/a"), fake(tmp_path / "runs/b"), (tmp_path / "empty").mkdir(), (tmp_path / "x/y").mkdir(parents=True)
+    (
+        fake(tmp_path / "runs/a"),
+        fake(tmp_path / "runs/b"),
+        (tmp_path / "empty").mkdir(),
+        (tmp_path / "x/y").mkdir(parents=True),
+    )
     code, out, _ = outcome(capsys, "report", "runs", "empty", "x", "missing", "runs/a")
     assert code == 0
     for sentence in ("empty is empty", "x holds no run", "missing is no folder"):
@@ -228,7 +233,9 @@ def test_links_and_pipes_in_a_folder_are_not_followed(tmp_path, undrawn):
 def hostile(tmp_path):
     """Runs whose learner, stream, classes, phases, seeds and folders have hostile names."""
     for i, name in enumerate(HOSTILE):
-        folder = fake(tmp_path / "runs" / f"{i} {name.replace('/', '∕')}"[:80], learner=name, stream=name, labels=HOSTILE)
+        folder = fake(
+            tmp_path / "runs" / f"{i} {name.replace('/', '∕')}"[:80], learner=name, stream=name, labels=HOSTILE
+        )
         text = (folder / "events.jsonl").read_text().replace('"flow"', json.dumps(name))
         (folder / "events.jsonl").write_text(text)
         forged(folder, seeds=[name, 1, 2], digest=name, seconds={name: 1.0, "total": 1.0})
@@ -312,7 +319,9 @@ def test_the_memory_of_a_real_run(real):
     memory = remembered.remembered(Run.read(real))
     assert [c.label for c in memory.classes] == [str(c) for c in range(10)] and memory.generates
     for c in memory.classes:
-        assert {name: x.shape for name, x in c.rows.items()} == dict.fromkeys(("real", "rebuilt", "samples"), (8, 1, 8, 8))
+        assert {name: x.shape for name, x in c.rows.items()} == dict.fromkeys(
+            ("real", "rebuilt", "samples"), (8, 1, 8, 8)
+        )
         assert c.real.shape[1] == c.sampled.shape[1] == 2
     assert "kept no samples" in memory.notes[0]
     result = json.loads((real / "result.json").read_text())
@@ -479,7 +488,7 @@ def test_an_interrupted_watch_ends_with_130_and_one_sentence(capsys, monkeypatch
 def test_training_never_imports_the_report(tmp_path):
     code = (
         "import sys; from prer.cli import main\n"
-        f"main(['run', 'learner.name=naive', 'learner.epochs=1', '--seeds', '1', '--device', 'cpu', '--quiet'])\n"
+        "main(['run', 'learner.name=naive', 'learner.epochs=1', '--seeds', '1', '--device', 'cpu', '--quiet'])\n"
         "print(sorted({'matplotlib', 'jinja2', 'prer.report'} & set(sys.modules)))"
     )
     path = os.pathsep.join([str(Path(prer.__file__).parents[1]), os.environ.get("PYTHONPATH", "")])

@@ -1,5 +1,6 @@
 """The page in a real browser: Debian's Chromium, by playwright. Without one these tests are skipped."""
 
+import itertools
 import json
 import shutil
 from functools import cache
@@ -11,8 +12,15 @@ from test_report import hostile
 from prer.report.found import runs_in
 from prer.report.page import build
 
-FLAGS = """--no-sandbox --disable-gpu --disable-quic --no-first-run --disable-background-networking
-    --disable-component-update --disable-sync""".split()
+FLAGS = [
+    "--no-sandbox",
+    "--disable-gpu",
+    "--disable-quic",
+    "--no-first-run",
+    "--disable-background-networking",
+    "--disable-component-update",
+    "--disable-sync",
+]
 CHROMIUM = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
 pytestmark = pytest.mark.skipif(CHROMIUM is None, reason="there is no Chromium; on Debian: apt-get install chromium")
 
@@ -37,7 +45,8 @@ LOW_CONTRAST = """() => {
   let seen = 0;
   while (walker.nextNode()) {
     const element = walker.currentNode.parentElement;
-    if (!walker.currentNode.textContent.trim() || !element.checkVisibility() || element.closest("script, style")) continue;
+    if (!walker.currentNode.textContent.trim() || !element.checkVisibility()) continue;
+    if (element.closest("script, style")) continue;
     const style = getComputedStyle(element), of = element.closest("svg") ? style.fill : style.color;
     const [x, y] = [luminance(numbers(of).slice(0, 3)), luminance(behind(element))];
     const ratio = (Math.max(x, y) + 0.05) / (Math.min(x, y) + 0.05);
@@ -220,7 +229,7 @@ def test_who_cannot_see_finds_names_and_tables(opened, three):
     for table in page.locator("table").all():
         assert table.locator("caption").text_content()
     levels = page.eval_on_selector_all("h1, h2, h3, h4", "all => all.map((head) => Number(head.tagName[1]))")
-    assert levels[0] == 1 and all(b - a <= 1 for a, b in zip(levels, levels[1:], strict=False))
+    assert levels[0] == 1 and all(b - a <= 1 for a, b in itertools.pairwise(levels))
     unnamed = "all => all.filter((e) => !e.labels.length && !e.textContent).length"
     assert page.eval_on_selector_all("button, input, select", unnamed) == 0
 

@@ -39,7 +39,7 @@ def row(run: Run, keys: Iterable[str]) -> list[Cell]:
     words = [Cell(word, word) for word in (run.about("learner"), run.about("stream"), run.state)]
     seeds = Cell(str(len(run.seeds)), len(run.seeds))
     metrics = [metric(run.result, key) for key in keys]
-    figures = [Cell(plus_minus(found), found and found["mean"]) for found in metrics]
+    figures = [Cell(plus_minus(found), found["mean"] if found else None) for found in metrics]
     kept = [_count(_last(run, "memory_samples")), _count(_last(run, "memory_floats"))]
     return [*words, seeds, *figures, *kept, _time(seconds_of(run))]
 
@@ -68,7 +68,9 @@ class Tests:
 
     reference: str
     stream: str
-    rows: list[tuple[str, int, Comparison | None]]  # run, common seeds, the comparison where there are two seeds or more
+    rows: list[
+        tuple[str, int, Comparison | None]
+    ]  # run, common seeds, the comparison where there are two seeds or more
 
 
 def tests(runs: Sequence[Run]) -> list[Tests]:

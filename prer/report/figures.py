@@ -23,19 +23,39 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import FuncFormatter, MaxNLocator, NullFormatter, NullLocator
 
+from prer.report.wording import shade_from
+
 INK, RULE = "#1a1c20", "#d5d9df"
 PALETTE = ("#1f5fa8", "#b3441e", "#1d7a52", "#8a3f9c", "#8c6510", "#0b7487", "#b0306a", "#5a6b1f")
 MARKERS = "osD^vP*X"
 LINES = ("-", "--", "-.", ":")
 STYLE: dict[str, Any] = {
     **{f"{part}.color": INK for part in ("text", "xtick", "ytick")},
-    **{"axes.labelcolor": INK, "axes.edgecolor": RULE, "grid.color": RULE, "axes.grid": True, "grid.linewidth": 0.6},
-    **{"axes.spines.top": False, "axes.spines.right": False, "axes.axisbelow": True, "axes.linewidth": 0.8},
-    **{"font.size": 9.5, "axes.titlesize": 10, "axes.titlelocation": "left", "legend.frameon": False},
-    **{"lines.linewidth": 1.6, "lines.markersize": 4.5, "legend.fontsize": 8.5, "legend.handlelength": 2.2},
+    "axes.labelcolor": INK,
+    "axes.edgecolor": RULE,
+    "grid.color": RULE,
+    "axes.grid": True,
+    "grid.linewidth": 0.6,
+    "axes.spines.top": False,
+    "axes.spines.right": False,
+    "axes.axisbelow": True,
+    "axes.linewidth": 0.8,
+    "font.size": 9.5,
+    "axes.titlesize": 10,
+    "axes.titlelocation": "left",
+    "legend.frameon": False,
+    "lines.linewidth": 1.6,
+    "lines.markersize": 4.5,
+    "legend.fontsize": 8.5,
+    "legend.handlelength": 2.2,
     # Letters stay letters; what stands in a name is no formula; ids are made from the content alone.
-    **{"svg.fonttype": "none", "text.parse_math": False, "svg.hashsalt": "prer", "pdf.compression": 9},
-    **{"font.family": "DejaVu Sans", "figure.constrained_layout.use": True, "axes.unicode_minus": False},
+    "svg.fonttype": "none",
+    "text.parse_math": False,
+    "svg.hashsalt": "prer",
+    "pdf.compression": 9,
+    "font.family": "DejaVu Sans",
+    "figure.constrained_layout.use": True,
+    "axes.unicode_minus": False,
 }
 SIZE = (4.2, 2.8)  # inches; small enough for its letters to be read on a phone
 SMALL = (2.6, 2.1)
@@ -85,12 +105,6 @@ def matrix(values: np.ndarray, title: str = "") -> Figure:
     axes.set_xticklabels(names), axes.set_yticklabels(names)
     axes.invert_yaxis()
     return figure
-
-
-def shade_from(values: np.ndarray) -> float:
-    """The accuracy that has the palest shade: so low that the lowest is still seen, not lower."""
-    lowest = np.nanmin(values) if np.isfinite(values).any() else 0.0
-    return float(np.clip(10 * np.floor(lowest / 10) - 10, 0, 90))
 
 
 @_figure
@@ -165,7 +179,7 @@ def agreement(values: np.ndarray, labels: Sequence[str], fading: Sequence[bool])
     figure, axes = _axes(SIZE, "Class agreement of the memory's samples", "after task", "agreement in %")
     drawn = []
     for index, (of_class, fades) in enumerate(zip(values, fading, strict=True)):
-        style = {"lw": 2.6, "marker": "v"} if fades else {"lw": 1.2, "marker": "o", "ms": 3}
+        style: dict[str, Any] = {"lw": 2.6, "marker": "v"} if fades else {"lw": 1.2, "marker": "o", "ms": 3}
         at = np.nonzero(np.isfinite(of_class))[0]
         drawn += axes.plot(at + 1, of_class[at], color=colour(index), linestyle=LINES[index // 8 % 4], **style)
     axes.xaxis.set_major_locator(MaxNLocator(integer=True))

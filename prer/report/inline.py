@@ -46,8 +46,10 @@ def inlined(figure: Figure, alt: str, number: int) -> Markup:
     text = text[text.index("<svg") :]
     # Within tags only: names that are shown stay what they are. matplotlib writes no ">" inside of a tag.
     text = re.sub(r"<[^>]+>", lambda tag: _adapted(tag[0], number), text)
-    text = re.sub(r"<svg[^>]*?(viewBox=\"[^\"]*\")[^>]*>", rf'<svg \1 role="img" aria-label="{_alt(alt)}">', text, count=1)
-    return Markup(text)  # noqa: S704, by matplotlib, which escapes what is text
+    text = re.sub(
+        r"<svg[^>]*?(viewBox=\"[^\"]*\")[^>]*>", rf'<svg \1 role="img" aria-label="{_alt(alt)}">', text, count=1
+    )
+    return Markup(text)
 
 
 def _alt(alt: str) -> str:
@@ -64,4 +66,3 @@ def _adapted(tag: str, number: int) -> str:
         tag = re.sub(rf"(?<=: ){value}\b", f"var(--{name})", tag)
     tag = re.sub(r"font-family: [^;\"]*;? ?", "", tag)  # the family is the page's
     return tag if "base64" in tag else re.sub(r"(\d+\.\d\d)\d+", r"\1", tag)
-

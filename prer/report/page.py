@@ -14,8 +14,9 @@ from markupsafe import Markup
 from prer.disk import durable
 from prer.errors import InputError
 from prer.report.comparison import columns, costs, row, tests
+from prer.report.drawing import Drawing
 from prer.report.found import Run
-from prer.report.run_view import Drawing, view
+from prer.report.view import view
 from prer.report.wording import signed, text
 from prer.version import __version__
 
@@ -36,8 +37,9 @@ def build(runs: Sequence[Run], complaints: Sequence[str] = (), watch: int = 0) -
     views = [view(run, i, full, len(runs) <= MOST_LOADED, drawing) for i, run in enumerate(runs)]
     script = (HERE / "page.js").read_text("utf-8")
     about: dict[str, Any] = {"views": views, "complaints": complaints, "watch": watch, "version": __version__}
-    about |= {"script": Markup(script), "style": Markup((HERE / "page.css").read_text("utf-8"))}  # noqa: S704, our own
+    about |= {"script": Markup(script), "style": Markup((HERE / "page.css").read_text("utf-8"))}
     about |= {"script_hash": base64.b64encode(hashlib.sha256(script.encode()).digest()).decode(), "full": full}
+    about |= {"text": text, "signed": signed}
     about |= {"title": f"{len(runs)} runs" if len(runs) > 1 else runs[0].name if runs else "No runs"}
     if len(runs) > 1:
         known = columns(runs)
@@ -50,7 +52,6 @@ def _templates() -> Environment:
     """Everything that a template is given is text, unless we have made it markup."""
     environment = Environment(loader=FileSystemLoader(HERE), autoescape=True, undefined=StrictUndefined)
     environment.trim_blocks = environment.lstrip_blocks = True
-    environment.globals |= {"text": text, "signed": signed}
     return environment
 
 
@@ -61,7 +62,9 @@ def _costs(runs: Sequence[Run], drawing: Drawing) -> list[dict[str, Any]]:
     for name, (x, y, groups) in costs(runs).items():
         if len(x) > 1:
             alt = f"Points: Accuracy of {len(x)} runs against {name}. The numbers are in the table of runs."
-            found.append({"svg": drawing(figures.trade_off(x, y, groups, name), alt), "caption": f"Accuracy against {name}."})
+            found.append(
+                {"svg": drawing(figures.trade_off(x, y, groups, name), alt), "caption": f"Accuracy against {name}."}
+            )
     return found
 
 

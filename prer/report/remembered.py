@@ -1,11 +1,9 @@
-"""What a learner's memory holds: real samples, their reconstructions, what is generated in their place, embeddings.
+"""What a run's memory holds, by the samples that it wrote down and by its model.
 
 Nothing of a run folder is executed: tensors are safetensors, settings are TOML. Data is read only where that needs no
 download and the run folder knows its checksum, so that a folder from someone else cannot have files of this machine
 shown on a page that is then sent back.
 """
-
-# S seeds, n samples, D embedding, K classes
 
 from __future__ import annotations
 
@@ -13,10 +11,8 @@ import json
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field
 from functools import lru_cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from safetensors import SafetensorError
@@ -25,49 +21,12 @@ from prer.disk import content
 from prer.errors import InputError, RunError
 from prer.record import Record
 from prer.report.found import Run
+from prer.report.look import Class, Remembered, look, named
 from prer.report.wording import text
 
-if TYPE_CHECKING:
-    from torch import Tensor
-
-    from prer.learners.base import Learner
-    from prer.stream import Stream
-
-SHOWN = 8  # samples of a class
-POINTS = 60  # embeddings of a class, real and sampled
-MOST_CLASSES = 20  # whose samples are shown
 MOST_FILE = 2**26  # bytes of the samples after one task
 MOST_MODEL = 2**30  # bytes of a model that is loaded for a page
 MOST_WIDTH, MOST_SEEDS, MOST_TASKS = 4096, 100, 1000
-
-
-@dataclass
-class Class:
-    """What is known of one class.
-
-    Attributes:
-        label: its name; with its task where another task has a class of that name.
-        rows: samples by where they come from: real, reconstructed, after each task; uint8 [n, C, H, W] or floats
-            [n, features].
-        real: two principal components of real embeddings [n, 2].
-        sampled: of sampled ones.
-        accuracy: per cent of each seed on the test part, at the end [S].
-    """
-
-    label: str
-    rows: dict[str, np.ndarray] = field(default_factory=dict)
-    real: np.ndarray | None = None
-    sampled: np.ndarray | None = None
-    accuracy: list[float] | None = None
-
-
-@dataclass
-class Remembered:
-    """What is known of all classes, and what is not, and why."""
-
-    classes: list[Class]
-    notes: list[str] = field(default_factory=list)
-    generates: bool = False
 
 
 def remembered(run: Run) -> Remembered:
@@ -125,18 +84,6 @@ def _labels(run: Run) -> list[str]:
         return named([[text(label) for label in task["labels"]] for task in tasks])
     except (OSError, ValueError, KeyError, TypeError, RecursionError):
         return list(run.story.health)
-
-
-def named(tasks: list[list[str]]) -> list[str]:
-    """The names of the classes of all tasks, one after another; with the task where a name comes again.
-
-    Example:
-        >>> named([["cat", "dog"], ["cat", "cow"]])
-        ['cat, task 1', 'dog', 'cat, task 2', 'cow']
-    """
-    names = [label for labels in tasks for label in labels]
-    of = [(label, f"{label}, task {task}") for task, labels in enumerate(tasks, 1) for label in labels]
-    return [long if names.count(label) > 1 else label for label, long in of]
 
 
 def _stamp(folder: Path) -> float:
@@ -199,74 +146,3 @@ def _check(record: Record) -> None:
     with record.as_it_began():
         if not experiment.stream.is_there():
             raise InputError("the data is not on this machine, and a page fetches none")
-
-
-def look(learner: Learner, stream: Stream) -> Remembered:
-    """What a learner's memory holds of the classes of its stream."""
-    import torch
-
-    with torch.no_grad():
-        classes = [Class(name) for name in named([[text(label) for label in task.labels] for task in stream])]
-        for number, class_, accuracy in zip(range(len(classes)), classes, _accuracies(learner, stream), strict=True):
-            class_.accuracy = accuracy
-            if number < MOST_CLASSES:
-                class_.rows["real"] = _bytes(_real(learner, stream, number)[0, :SHOWN])
-        generates = type(learner).generate is not _base().generate
-        if generates:
-            _add_generated(learner, stream, classes[:MOST_CLASSES])
-    return Remembered(classes, generates=generates)
-
-
-def _base() -> Any:
-    from prer.learners.base import Learner
-
-    return Learner
-
-
-def _accuracies(learner: Learner, stream: Stream) -> Iterator[list[float]]:
-    """Per cent of each class's test part that each seed gets right."""
-    import torch
-
-    for task in stream:
-        parts, outputs = [], learner.numbers(task.outputs)
-        for rows in task.test(learner.address_.seeds).split(learner.rows_at_once, 1):
-            x, y = task.samples(rows)
-            parts.append(torch.stack([y, (learner.predict(x, task.head) == outputs[y]).long()]))
-        y, right = torch.cat(parts, dim=2)
-        for place in range(len(task.labels)):
-            yield [100 * float(right[seed, y[seed] == place].float().mean()) for seed in range(len(y))]
-
-
-def _real(learner: Learner, stream: Stream, number: int) -> Tensor:
-    """Some of a class's test samples of the first seed, as the networks see them, for every seed [S, n, ...]."""
-    task_of = [task for task, classes in enumerate(learner.tasks_) for _ in classes]
-    task = stream[task_of[number]]
-    place = number - learner.tasks_[task_of[number]].start
-    rows = task.test(learner.address_.seeds[:1])
-    chosen = rows[0, task.y[rows[0]] == place][:POINTS]
-    return learner.inputs_(task.samples(chosen.expand(len(learner.address_.seeds), -1))[0])
-
-
-def _add_generated(learner: Learner, stream: Stream, classes: list[Class]) -> None:
-    """Reconstructions, fresh samples, and embeddings of both kinds by their first two principal components."""
-    real, sampled = [], []
-    decoder, density = getattr(learner, "decoder_", None), getattr(learner, "density_", None)
-    for number, class_ in enumerate(classes):
-        x, address = _real(learner, stream, number), learner.address_ / "report" / number
-        z, ids = learner.encoder_(x), learner.numbers([number]).expand(len(x), POINTS)
-        if decoder is not None:
-            class_.rows["rebuilt"] = _bytes(decoder(z[:, :SHOWN])[0])
-        made = learner.generate(ids, address)
-        class_.rows["samples"] = _bytes(made[0, :SHOWN])
-        drawn = density.sample(ids, address, getattr(learner, "temperature", 1.0)) if density else learner.encoder_(made)
-        real.append(z[0].numpy())
-        sampled.append(drawn[0].numpy())
-    everything = np.concatenate(real)
-    axes = np.linalg.svd(everything - everything.mean(0), full_matrices=False)[2][:2].T
-    for class_, z, drawn in zip(classes, real, sampled, strict=True):
-        class_.real, class_.sampled = (z - everything.mean(0)) @ axes, (drawn - everything.mean(0)) @ axes
-
-
-def _bytes(x: Tensor) -> np.ndarray:
-    """Inputs of networks as they can be shown: images as bytes, vectors as they are."""
-    return (x.clamp(0, 1) * 255).round().byte().numpy() if x.dim() == 4 else x.float().numpy()

@@ -6,6 +6,8 @@ import math
 import unicodedata
 from typing import Any
 
+import numpy as np
+
 MOST_TEXT = 400  # characters of a name
 JOINERS = "\u200c\u200d"  # parts of letters and of emoji
 
@@ -64,6 +66,17 @@ def signed(value: float | None) -> str:
     if value is None or not math.isfinite(value):
         return ""
     return f"{value:.2f}".replace("-", "−")
+
+
+def shade_from(accuracies: np.ndarray) -> float:
+    """The accuracy that has the palest shade: so low that the lowest is still seen, not lower.
+
+    Example:
+        >>> shade_from(np.array([np.nan, 93.0]))
+        80.0
+    """
+    lowest = np.nanmin(accuracies) if np.isfinite(accuracies).any() else 0.0
+    return float(np.clip(10 * np.floor(lowest / 10) - 10, 0, 90))
 
 
 def settings(table: object, prefix: str = "") -> list[tuple[str, str]]:

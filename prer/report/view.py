@@ -10,17 +10,22 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
-from markupsafe import Markup
 
 from prer.console import clock
 from prer.record import Record
+from prer.report.drawing import Drawing, kept
 from prer.report.found import Run
-from prer.report.remembered import MOST_CLASSES, Remembered, remembered
+from prer.report.look import MOST_CLASSES, Remembered
+from prer.report.remembered import remembered
 from prer.report.story import FADES_BY, fading
-from prer.report.wording import is_number, metric, plus_minus, settings, signed, text
+from prer.report.wording import is_number, metric, plus_minus, settings, shade_from, signed, text
 
 METRICS = (  # in result.json, on the page, how it is computed
-    ("accuracy", "Accuracy", "2 / (M (M + 1)) · Σ R[i][j] over all j ≤ i: the mean of the lower triangle of the matrix"),
+    (
+        "accuracy",
+        "Accuracy",
+        "2 / (M (M + 1)) · Σ R[i][j] over all j ≤ i: the mean of the lower triangle of the matrix",
+    ),
     ("bwt", "BWT, backward transfer", "2 / (M (M − 1)) · Σ (R[i][j] − R[j][j]) over all j < i; below 0 is forgetting"),
     ("final_accuracy", "Final accuracy", "1 / M · Σ R[M][j]: the mean over all tasks after the last"),
     ("final_bwt", "Final BWT", "1 / (M − 1) · Σ (R[M][j] − R[j][j]) over j < M, as in GEM"),
@@ -35,7 +40,9 @@ METRICS = (  # in result.json, on the page, how it is computed
 )
 CARDS = ("accuracy", "bwt", "forgetting_best", "forward_transfer")
 MOST_TASKS = 40  # of a matrix that is shown as a table
+MOST_CELLS = 10_000  # of the matrices of single seeds
 MOST_ROWS = 200  # of other tables
+KEPT = ("memory_samples", "memory_floats", "transient_floats")
 UNSENT = ("folder", "context")  # of the environment: private, or said elsewhere
 
 
@@ -52,12 +59,14 @@ class View:
 
     @property
     def heat(self) -> dict[str, Any] | None:
-        """The matrix, mean over seeds and of each seed, as texts and shades from 0 to 100; None: nothing, or too much."""
+        """The matrix, mean over seeds and of each seed, as texts and shades; None where it is empty or too large."""
         R = self.run.matrix
         if R.size == 0 or R.shape[1] > MOST_TASKS:
             return None
-        lowest = _shade_from(R)
-        each = {"mean": R.mean(0)} | ({f"seed {s}": r for s, r in zip(self.run.seeds, R, strict=False)} if self.full else {})
+        lowest = shade_from(R)
+        each = {"mean": R.mean(0)}
+        if self.full and R.size <= MOST_CELLS:
+            each |= {f"seed {seed}": of_seed for seed, of_seed in zip(self.run.seeds, R, strict=False)}
         tables = {name: [[_cell(v, lowest) for v in row] for row in values] for name, values in each.items()}
         return {"tables": tables, "lowest": lowest, "M": R.shape[1], "S": len(R)}
 
@@ -78,14 +87,14 @@ class View:
     @property
     def per_task(self) -> list[dict[str, str]]:
         """What every task took and left behind."""
-        story, result = self.run.story, self.run.result
+        story, _result = self.run.story, self.run.result
         times = story.seconds_by_task()
-        tasks = min(max(len(self.run.matrix[0]) if self.run.matrix.size else 0, 0), MOST_ROWS)
+        tasks = min(self.run.matrix.shape[1], MOST_ROWS)
         rows = []
         for task in range(tasks):
-            kept = {key: _kept(result, story.kept, key, task) for key in ("memory_samples", "memory_floats", "transient_floats")}
+            left = {key: _count(kept(self.run, key, task)) for key in KEPT}
             spent = {phase: f"{values[task]:.1f}" if task < len(values) else "–" for phase, values in times.items()}
-            rows.append({"task": str(task + 1)} | spent | kept)
+            rows.append({"task": str(task + 1)} | spent | left)
         return rows
 
     @property
@@ -155,88 +164,10 @@ def _cell(value: float, lowest: float) -> dict[str, Any]:
     return {"shown": signed(value), "value": None if np.isnan(value) else float(value), "shade": shade}
 
 
-def _shade_from(R: np.ndarray) -> float:
-    """As in the figure: the accuracy that has the palest shade."""
-    lowest = np.nanmin(R) if np.isfinite(R).any() else 0.0
-    return float(np.clip(10 * np.floor(lowest / 10) - 10, 0, 90))
-
-
-def _kept(result: dict[str, Any] | None, events: dict[int, dict[str, Any]], key: str, task: int) -> str:
-    values = result.get(key) if result else None
-    value = values[task] if isinstance(values, list) and task < len(values) else events.get(task, {}).get(key)
-    return f"{value:,}" if is_number(value) else "–"
+def _count(value: float | None) -> str:
+    return "–" if value is None else f"{value:,}"
 
 
 def _spread(values: list[float]) -> str:
     std = f" ± {np.std(values, ddof=1):.2f}" if len(values) > 1 else ""
     return f"{np.mean(values):.2f}{std}"
-
-
-class Drawing:
-    """Draws the figures of a page, and gives each its number."""
-
-    def __init__(self) -> None:
-        self.drawn = 0
-
-    def __call__(self, figure: Any, alt: str) -> Markup:
-        """A figure as a part of the page."""
-        from prer.report.inline import inlined
-
-        self.drawn += 1
-        return inlined(figure, alt, self.drawn)
-
-    def of_run(self, run: Run) -> Iterator[dict[str, Any]]:
-        """The figures of one run."""
-        from prer.report import figures
-
-        story, R = run.story, run.matrix
-        if R.size and R.shape[1] > 1:
-            alt = f"Lines: accuracy of each of {R.shape[1]} tasks after each task. The numbers are in the matrix."
-            yield {"svg": self(figures.over_time(R), alt), "caption": "Mean over seeds; bands: one standard deviation."}
-        for phase in list(story.losses)[:6]:
-            values, starts = story.loss_of(phase)
-            alt = f"Line: loss of phase {phase}, {len(values)} epochs; first {values[0].mean():.3g}, last {values[-1].mean():.3g}."
-            yield {"svg": self(figures.losses(values, starts, phase), alt), "caption": "Mean; band: all seeds."}
-        times = dict(list(story.seconds_by_task().items())[:6])
-        if times:
-            alt = "Bars: seconds of training for each task. The numbers are in the table of tasks."
-            yield {"svg": self(figures.seconds(times), alt), "caption": "Training only, without evaluation."}
-        kept = [[_floats(run, key, task) for task in range(R.shape[1] if R.size else 0)] for key in ("memory_floats", "transient_floats")]
-        if any(kept[0]):
-            alt = "Bars: numbers kept of the past after each task. They are in the table of tasks."
-            yield {"svg": self(figures.memory(*kept), alt), "caption": "For one seed."}
-        labels, values = story.agreement()
-        if labels:
-            alt = "Lines: agreement of each class after each task. The numbers are in the table of classes."
-            figure = figures.agreement(values, [text(label, 14) for label in labels], fading(values))
-            yield {"svg": self(figure, alt), "caption": "Mean over seeds. Thick lines fade."}
-
-    def of_classes(self, classes: list[Any]) -> list[dict[str, Any]]:
-        """Samples and embeddings of each class."""
-        from prer.report import figures
-
-        found = []
-        everyone = [c.real for c in classes if c.real is not None]
-        others = np.concatenate(everyone)[:: max(1, sum(map(len, everyone)) // 150)] if everyone else np.zeros((0, 2))
-        for class_ in classes:
-            rows, card = _not_too_many(class_.rows), {"label": class_.label, "images": "", "embeddings": ""}
-            if rows:
-                alt = f"Class {class_.label}: samples, a row each: {', '.join(rows)}."
-                card["images"] = self(figures.images(rows), alt)
-            if class_.real is not None:
-                alt = f"Class {class_.label}: {len(class_.real)} real and {len(class_.sampled)} sampled embeddings."
-                card["embeddings"] = self(figures.embeddings(class_.real, class_.sampled, others), alt)
-            found.append(card)
-        return found
-
-
-def _not_too_many(rows: dict[str, np.ndarray], most: int = 12) -> dict[str, np.ndarray]:
-    """Of a long stream, the first and the last of what was drawn after each task."""
-    names = list(rows)
-    chosen = names if len(names) <= most else [*names[: most // 2], *names[-most // 2 :]]
-    return {name: rows[name][:8] for name in chosen}
-
-
-def _floats(run: Run, key: str, task: int) -> float:
-    shown = _kept(run.result, run.story.kept, key, task)
-    return 0.0 if shown == "–" else float(shown.replace(",", ""))
