@@ -346,7 +346,7 @@ def test_samples_after_each_task_are_shown(tmp_path, shape, dtype):
     memory = remembered.remembered(run)
     assert [list(c.rows) for c in memory.classes] == [["task 1", "task 2"]] * 2 + [["task 2"]] * 2
     assert [c.label for c in memory.classes] == ["0", "1", "2", "3"]
-    assert "not shown: the run has no model" in memory.notes[0]
+    assert "are not shown: the run has no model" in memory.notes[0]
     assert page(tmp_path / "a").count("<image") == 2 + 2 + 1 + 1
 
 

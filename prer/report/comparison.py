@@ -36,12 +36,11 @@ def columns(runs: Sequence[Run]) -> dict[str, str]:
 
 def row(run: Run, keys: Iterable[str]) -> list[Cell]:
     """A run in the table of runs, with these metrics."""
-    words = [Cell(word, word) for word in (run.about("learner"), run.about("stream"), run.state)]
-    seeds = Cell(str(len(run.seeds)), len(run.seeds))
+    learner, *words = (Cell(word, word) for word in (run.about("learner"), run.about("stream"), run.state))
     metrics = [metric(run.result, key) for key in keys]
     figures = [Cell(plus_minus(found), found["mean"] if found else None) for found in metrics]
     kept = [_count(_last(run, "memory_samples")), _count(_last(run, "memory_floats"))]
-    return [*words, seeds, *figures, *kept, _time(seconds_of(run))]
+    return [learner, *figures, *kept, _time(seconds_of(run)), Cell(str(len(run.seeds)), len(run.seeds)), *words]
 
 
 def _last(run: Run, key: str) -> float | None:

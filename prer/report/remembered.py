@@ -24,7 +24,7 @@ from prer.report.found import Run
 from prer.report.look import Class, Remembered, look, named
 from prer.report.wording import text
 
-MOST_FILE = 2**26  # bytes of the samples after one task
+MOST_SAMPLES = 2**28  # bytes of all samples that a run wrote down
 MOST_MODEL = 2**30  # bytes of a model that is loaded for a page
 MOST_WIDTH, MOST_SEEDS, MOST_TASKS = 4096, 100, 1000
 
@@ -46,7 +46,11 @@ def remembered(run: Run) -> Remembered:
         rows = {name: x for name, x in of_model.rows.items() if not (later and name == "samples")}
         classes.append(Class(label, rows | later, of_model.real, of_model.sampled, of_model.accuracy))
     generates = bool(saved) or bool(model and model.generates)
-    notes = [f"Real samples, reconstructions and embeddings are not shown: {why}."] if why else []
+    notes = (
+        [f"Real samples, reconstructions, embeddings and the accuracy of each class are not shown: {why}."]
+        if why
+        else []
+    )
     if not saved and generates:
         notes.append("The run kept no samples of what it looked like after each task; they are the final model's.")
     return Remembered(classes, notes, generates)
@@ -56,15 +60,16 @@ def samples_after(folder: Path) -> dict[int, np.ndarray]:
     """The samples that a run wrote down after each task, of its first seed: [classes, n, ...]."""
     from safetensors.numpy import load
 
-    found = {}
+    found, room = {}, MOST_SAMPLES
     for task in range(1, MOST_TASKS):
         try:
-            samples = load(content(folder / "memory" / f"task-{task}.safetensors", MOST_FILE)).get("samples")
+            samples = load(content(folder / "memory" / f"task-{task}.safetensors", room)).get("samples")
         except (OSError, ValueError, SafetensorError):
             break
         if samples is None or not _are_samples(samples):
             break
         found[task] = samples
+        room -= samples.nbytes
     return found
 
 
