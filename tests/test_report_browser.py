@@ -246,6 +246,16 @@ def test_hostile_names_do_nothing_and_are_shown(opened, tmp_path):
             assert " ".join(name.split()) in " ".join(text.split())
 
 
+def test_a_script_that_is_not_ours_does_not_run(browser, three, tmp_path):
+    file = tmp_path / "page.html"
+    html = built(three[0]).replace("<h1>", "<script>document.title = 'broken'</script><img src=x onerror=alert()><h1>")
+    file.write_text(html, "utf-8")
+    page = browser.new_page()
+    page.goto(file.as_uri())
+    assert page.title() != "broken" and page.locator("#theme").is_visible()  # ours has run
+    page.close()
+
+
 def test_a_watched_page_loads_itself_again_and_stays_where_it_was(opened, three, tmp_path):
     page = opened([three[0], fake(tmp_path / "half", until=1)], watch=1)
     page.evaluate("document.querySelectorAll('details.run').forEach((details) => { details.open = true; })")
