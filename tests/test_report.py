@@ -151,6 +151,7 @@ STRANGE = [
     '{"event": "epoch", "task": 0, "phase": [1], "epoch": "x", "loss": [], "seconds": "y"}',
     '{"event": "epoch", "task": 0, "phase": "flow", "epoch": "x", "epochs": {}, "loss": [1, 2], "seconds": 1}',
     '{"event": "health", "task": 2, "class": {"a": 1}, "agreement": ["b"]}',
+    '{"event": "epoch", "task": 100000000, "phase": "flow", "epoch": 0, "epochs": 1, "loss": [1], "seconds": 1}',
 ]
 
 
@@ -160,8 +161,37 @@ def test_strange_events_are_left_out(tmp_path, line, undrawn):
     before = Story.read(folder).matrix()
     with (folder / "events.jsonl").open("a") as file:
         file.write(line + "\n")
-    np.testing.assert_array_equal(Story.read(folder).matrix(), before)
+    story = Story.read(folder)
+    np.testing.assert_array_equal(story.matrix(), before)
+    assert len(story.seconds_by_task()["flow"]) == 2
     assert page(folder)
+
+
+def test_folders_that_hold_far_too_much_are_shown_in_part(tmp_path, undrawn):
+    folder = fake(tmp_path / "a", until=1)
+    nested = "{}"
+    for _ in range(400):
+        nested = f'{{"a": {nested}}}'
+    wide = json.dumps({f"k{i}": i for i in range(5000)})
+    (folder / "environment.json").write_text(f'{{"deep": {nested}, "wide": {wide}}}')
+    with (folder / "events.jsonl").open("a") as file:
+        for i in range(6000):
+            file.write(json.dumps({"event": "health", "task": 0, "class": f"c{i}", "agreement": [1.0]}) + "\n")
+        file.write(json.dumps({"event": "health", "task": 1, "class": "c4000", "agreement": [0.1]}) + "\n")
+        for i in range(100):
+            epoch = {"event": "epoch", "task": 0, "phase": f"p{i}", "epoch": 0, "epochs": 1, "loss": [1], "seconds": 1}
+            file.write(json.dumps(epoch) + "\n")
+        for i in range(1, 300):
+            file.write(json.dumps({"event": "task", "task": i, "accuracy": [[1.0]] * 1500}) + "\n")
+    story = Story.read(folder)
+    assert len(story.health) == 5000 and len(story.losses) == 20 and story.matrix().size < 6e6
+    html = page(folder)
+    assert len(html) < 2e6 and html.count("▼ fades") == 1  # those that fade come first
+
+
+@pytest.mark.slow
+def test_a_thousand_tasks(tmp_path):
+    assert len(page(fake(tmp_path / "a", tasks=1000, seeds=(0, 1), labels=["a", "b"]))) < 4e6
 
 
 FORGED = {
@@ -196,7 +226,7 @@ def test_folders_of_runs_empty_folders_and_others(capsys, tmp_path, undrawn):
         (tmp_path / "empty").mkdir(),
         (tmp_path / "x/y").mkdir(parents=True),
     )
-    code, out, _ = outcome(capsys, "report", "runs", "empty", "x", "missing", "runs/a")
+    code, out, _ = outcome(capsys, "report", "runs", "empty", "x", "missing", "runs/../runs/a")
     assert code == 0
     for sentence in ("empty is empty", "x holds no run", "missing is no folder"):
         assert sentence in out and sentence in Path("report.html").read_text("utf-8")

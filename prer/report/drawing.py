@@ -11,7 +11,7 @@ import numpy as np
 from markupsafe import Markup
 
 from prer.report.found import Run
-from prer.report.look import Class
+from prer.report.look import MOST_CLASSES, Class
 from prer.report.story import fading
 from prer.report.wording import is_number, text
 
@@ -49,7 +49,12 @@ class Drawing:
         labels, values = run.story.agreement()
         if labels:
             alt = "Lines: agreement of each class after each task. The numbers are in the table of classes."
-            figure = figures.agreement(values, [text(label, 14) for label in labels], fading(values))
+            fades = fading(values)
+            shown = sorted(
+                sorted(range(len(labels)), key=lambda i: not fades[i])[:MOST_CLASSES]
+            )  # first those that fade
+            names = [text(labels[i], 14) for i in shown]
+            figure = figures.agreement(values[shown], names, [fades[i] for i in shown])
             yield {"svg": self(figure, alt), "caption": "Mean over seeds. Thick lines fade."}
 
     def _of_phases(self, run: Run) -> Iterator[dict[str, Any]]:

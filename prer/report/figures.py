@@ -59,6 +59,7 @@ STYLE: dict[str, Any] = {
 }
 SIZE = (4.2, 2.8)  # inches; small enough for its letters to be read on a phone
 SMALL = (2.6, 2.1)
+MOST_LINES, MOST_BARS, MOST_POINTS = 12, 60, 1500
 
 P = ParamSpec("P")
 
@@ -113,15 +114,15 @@ def over_time(values: np.ndarray) -> Figure:
     figure, axes = _axes(SIZE, "Accuracy of each task over time", "after task", "accuracy in %")
     S, M = values.shape[:2]
     lines = []
-    for j in range(M):
+    shown = np.unique(np.linspace(0, M - 1, min(M, MOST_LINES)).round().astype(int)).tolist()  # of a long stream, some
+    for j in shown:
         at, of_task = np.arange(j, M), values[:, j:, j]
         mean, spread = of_task.mean(0), of_task.std(0, ddof=1) if S > 1 else np.zeros(M - j)
         style = {"color": colour(j), "marker": MARKERS[j % len(MARKERS)], "linestyle": LINES[j // len(PALETTE) % 4]}
         lines += axes.plot(at + 1, mean, **style)
         axes.fill_between(at + 1, mean - spread, np.minimum(mean + spread, 100), color=colour(j), alpha=0.15, lw=0)
     axes.xaxis.set_major_locator(MaxNLocator(integer=True))
-    if M <= 12:
-        _legend(axes, lines, [f"task {j + 1}" for j in range(M)])
+    _legend(axes, lines, [f"task {j + 1}" for j in shown])
     return figure
 
 
@@ -129,8 +130,9 @@ def over_time(values: np.ndarray) -> Figure:
 def losses(values: np.ndarray, starts: Sequence[int], phase: str) -> Figure:
     """The loss of a phase in every epoch [epochs, S] of all tasks; a line where a task begins."""
     figure, axes = _axes(SIZE, f"Loss of phase {phase}", "epoch, over all tasks", "loss")
-    at = np.arange(1, len(values) + 1)
-    for start in starts[1:]:
+    step = 1 + len(values) // MOST_POINTS
+    at, values = np.arange(1, len(values) + 1)[::step], values[::step]
+    for start in starts[1:] if len(starts) <= MOST_BARS else ():
         axes.axvline(start + 0.5, color=RULE, lw=1)
     axes.plot(at, values.mean(1), color=colour(0))
     axes.fill_between(at, values.min(1), values.max(1), color=colour(0), alpha=0.15, lw=0)
@@ -148,9 +150,13 @@ def seconds(by_phase: Mapping[str, Sequence[float]]) -> Figure:
     bars, below = [], np.zeros(max((len(values) for values in by_phase.values()), default=0))
     for index, values in enumerate(by_phase.values()):
         hatch = ("", "///", "...", "xx")[index % 4]
-        style = {"color": colour(index), "alpha": 0.85, "hatch": hatch, "edgecolor": "white", "width": 0.7}
-        bars.append(axes.bar(np.arange(len(below)) + 1, values, bottom=below, **style))
-        below = below + np.asarray(values)
+        style: dict[str, Any] = {"color": colour(index), "alpha": 0.85, "hatch": hatch, "edgecolor": "white"}
+        at, above = np.arange(len(below)) + 1, below + np.asarray(values)
+        if len(below) > MOST_BARS:
+            bars.append(axes.fill_between(at, below, above, **style, lw=0))
+        else:
+            bars.append(axes.bar(at, values, bottom=below, width=0.7, **style))
+        below = above
     axes.xaxis.set_major_locator(MaxNLocator(integer=True))
     axes.grid(axis="x", visible=False)
     _legend(axes, bars, list(by_phase))
@@ -162,7 +168,8 @@ def memory(floats: Sequence[float], transient: Sequence[float]) -> Figure:
     """Scalars kept of the past after each task, and those that lived only while it was learned."""
     figure, axes = _axes(SIZE, "Memory after each task", "task", "thousand numbers")
     at = np.arange(1, len(floats) + 1)
-    kept = axes.bar(at, np.asarray(floats) / 1000, color=colour(0), width=0.7)
+    drawn = axes.bar if len(at) <= MOST_BARS else axes.fill_between
+    kept: Any = drawn(at, np.asarray(floats) / 1000, color=colour(0))
     handles, names = [kept], ["kept"]
     if any(transient):
         copies = axes.plot(at, np.asarray(transient) / 1000, color=colour(1), marker="D", linestyle="--")

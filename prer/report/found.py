@@ -61,7 +61,7 @@ class Run:
 
     def progress(self) -> str:
         """How far a run is that has no result."""
-        story, done = self.story, len(self.story.matrix()[0]) if self.story.rows else 0
+        story, done = self.story, self.matrix.shape[1]
         if story.complaint:
             return f"it is not finished, and {story.complaint}"
         last = story.last

@@ -91,6 +91,7 @@
   aim();
 
   if (root.dataset.watch) {
+    history.scrollRestoration = "manual";
     const before = JSON.parse(kept("sessionStorage", "prer-place") || "null");
     if (before) {
       all("details").forEach((details, i) => { details.open = before.open.includes(i); });

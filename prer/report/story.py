@@ -15,7 +15,8 @@ from prer.disk import content
 from prer.report.wording import numbers, text
 
 MOST_BYTES = 2**26  # of the events of one run
-MOST_TASKS = 10_000
+MOST_TASKS, MOST_SEEDS, MOST_CLASSES, MOST_PHASES = 2000, 1000, 5000, 20  # more are not shown
+MOST_CELLS = 6e6  # of all matrices
 FADES_BY = 10.0  # points of agreement that a class has lost since it was best
 HEALTH = ("agreement", "agreement_decoded", "reconstruction", "distance", "nll")
 
@@ -58,22 +59,24 @@ class Story:
         if type(task) is not int or not 0 <= task < MOST_TASKS:
             raise ValueError("no such task")
         if kind == "task":
-            self.rows[task] = [_known(of_seed) for of_seed in event["accuracy"]]
+            self.rows[task] = [_known(of_seed) for of_seed in event["accuracy"][:MOST_SEEDS]]
             self.kept[task] = event
         elif kind == "epoch":
             phase, seconds = text(event["phase"], 60), _known([event["seconds"]])[0]
+            _room(self.losses, phase, MOST_PHASES)
             self.losses.setdefault(phase, []).append((task, _known(event["loss"])))
             of_phase = self.seconds.setdefault(phase, {})
             of_phase[task] = of_phase.get(task, 0.0) + seconds
             self.last = event
         elif kind == "health":
             figures = {name: values for name in HEALTH if (values := numbers(event.get(name)))}
+            _room(self.health, text(event["class"]), MOST_CLASSES)
             self.health.setdefault(text(event["class"]), {})[task] = figures
 
     def matrix(self) -> np.ndarray:
         """R [S, M, M] of the tasks that are learned; NaN where not evaluated."""
         done = 0
-        while done in self.rows:
+        while done in self.rows and len(self.rows[0]) * (done + 1) ** 2 < MOST_CELLS:
             done += 1
         S = len(self.rows[0]) if done else 0
         R = np.full((S, done, done), np.nan)
@@ -119,6 +122,12 @@ def fading(agreement: np.ndarray) -> list[bool]:
         known = of_class[np.isfinite(of_class)]
         found.append(bool(len(known) and known.max() - known[-1] > FADES_BY))
     return found
+
+
+def _room(found: dict[str, Any], name: str, most: int) -> None:
+    """Refuse ever more names: no run has so many."""
+    if name not in found and len(found) >= most:
+        raise ValueError("too many")
 
 
 def _known(values: object) -> list[float]:

@@ -101,7 +101,7 @@ class View:
     def phases(self) -> dict[str, str]:
         """Seconds of the whole run by phase."""
         found = self.run.result["seconds"] if self.run.result else {}
-        return {text(k, 60): clock(v) for k, v in found.items() if is_number(v) and v >= 0}
+        return {text(k, 60): clock(v) for k, v in found.items() if is_number(v) and 0 <= v < 1e9}
 
     @property
     def agreement(self) -> dict[str, Any] | None:
@@ -109,11 +109,15 @@ class View:
         labels, values = self.run.story.agreement()
         if not labels:
             return None
+        first = max(values.shape[1] - MOST_TASKS, 0)
+        each = list(zip(labels, values, fading(values), strict=True))
+        if len(each) > MOST_ROWS:
+            each.sort(key=lambda of_class: not of_class[2])  # those that fade come first
         rows = [
-            {"label": label, "fades": fades, "cells": [_cell(v, 0.0) for v in of_class]}
-            for label, of_class, fades in zip(labels, values, fading(values), strict=True)
+            {"label": label, "fades": fades, "cells": [_cell(v, 0.0) for v in of_class[first:]]}
+            for label, of_class, fades in each[:MOST_ROWS]
         ]
-        return {"rows": rows[:MOST_ROWS], "M": values.shape[1], "more": len(rows) - MOST_ROWS, "by": FADES_BY}
+        return {"rows": rows, "tasks": range(first + 1, values.shape[1] + 1), "by": FADES_BY, "all": len(each)}
 
     @property
     def health(self) -> list[dict[str, Any]]:

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import math
 import unicodedata
+from collections.abc import Iterator
+from itertools import islice
 from typing import Any
 
 import numpy as np
 
 MOST_TEXT = 400  # characters of a name
+MOST_SETTINGS = 500
 JOINERS = "\u200c\u200d"  # parts of letters and of emoji
 
 
@@ -79,15 +82,23 @@ def shade_from(accuracies: np.ndarray) -> float:
     return float(np.clip(10 * np.floor(lowest / 10) - 10, 0, 90))
 
 
-def settings(table: object, prefix: str = "") -> list[tuple[str, str]]:
-    """Nested tables as rows of dotted keys and values."""
+def settings(table: object) -> list[tuple[str, str]]:
+    """Nested tables as rows of dotted keys and values, as many as anybody reads."""
+    try:
+        return list(islice(_rows(table, ""), MOST_SETTINGS))
+    except RecursionError:
+        return [("–", "nested too deeply to be shown")]
+
+
+def _rows(table: object, prefix: str) -> Iterator[tuple[str, str]]:
     if not isinstance(table, dict):
-        return []
-    rows = []
+        return
     for key, value in table.items():
         name = f"{prefix}{key}"
-        rows += settings(value, f"{name}.") if isinstance(value, dict) and value else [(text(name), _value(value))]
-    return rows
+        if isinstance(value, dict) and value:
+            yield from _rows(value, f"{name}.")
+        else:
+            yield text(name), _value(value)
 
 
 def _value(value: object) -> str:
