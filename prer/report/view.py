@@ -7,6 +7,7 @@ from __future__ import annotations
 import base64
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from itertools import islice
 from typing import Any
 
 import numpy as np
@@ -123,10 +124,10 @@ class View:
     def health(self) -> list[dict[str, Any]]:
         """The last figures of health of each class, mean over seeds."""
         found = []
-        for label, by_task in self.run.story.health.items():
+        for label, by_task in islice(self.run.story.health.items(), MOST_ROWS):
             last = max(by_task)
             found.append({"label": label} | {name: f"{np.mean(v):.3g}" for name, v in by_task[last].items()})
-        return found[:MOST_ROWS]
+        return found
 
     @property
     def settings(self) -> list[tuple[str, str]]:
