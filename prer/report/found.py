@@ -102,6 +102,12 @@ class Run:
 
 def runs_in(folders: Iterable[Path]) -> tuple[list[Run], list[str]]:
     """The runs in these folders, each once, and a sentence about every folder that holds none."""
+    paths, complaints = folders_in(folders)
+    return [Run.read(path) for path in paths], complaints
+
+
+def folders_in(folders: Iterable[Path]) -> tuple[list[Path], list[str]]:
+    """The same, but nothing is read yet."""
     found: dict[Path, Path] = {}
     complaints = []
     for folder in folders:
@@ -111,7 +117,7 @@ def runs_in(folders: Iterable[Path]) -> tuple[list[Run], list[str]]:
         if not here:
             what = "is empty" if _is_empty(folder) else "holds no run" if folder.is_dir() else "is no folder"
             complaints.append(f"{text(folder)} {what}")
-    return [Run.read(path) for path in found.values()], complaints
+    return list(found.values()), complaints
 
 
 def _runs(folder: Path) -> Iterator[Path]:

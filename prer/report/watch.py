@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from prer.errors import InputError
-from prer.report.found import SIGNS, Run, runs_in
+from prer.report.found import SIGNS, Run, folders_in, runs_in
 from prer.report.page import build, write
 
 EVERY = 3  # seconds
@@ -22,7 +22,7 @@ def report(folders: Sequence[Path], file: Path, say: Say, *, watch: bool = False
         raise InputError(f"nothing to report: {'; '.join(complaints)}; give run folders that `prer run` made")
     _tell(runs, complaints, say)
     if watch:
-        runs = _follow(folders, file, say)
+        runs, complaints = _follow(folders, file, say)
     write(build(runs, complaints), file)
     say(f"Written: {file} ({file.stat().st_size / 1e6:.1f} MB)")
 
@@ -36,23 +36,24 @@ def _tell(runs: Sequence[Run], complaints: Sequence[str], say: Say) -> None:
         say(complaint)
 
 
-def _follow(folders: Sequence[Path], file: Path, say: Say) -> list[Run]:
-    """Write the page whenever something has changed, until no run is unfinished; the runs as they are then."""
+def _follow(folders: Sequence[Path], file: Path, say: Say) -> tuple[list[Run], list[str]]:
+    """Write the page whenever something has changed, until no run is unfinished; what there is then."""
     runs, complaints = runs_in(folders)
-    before = None
+    before: list[tuple] = []
     say(f"watching; the page is {file}, and Ctrl-C ends this")
     try:
-        while any(run.state == "not finished" for run in runs):
-            now = [_stamp(run.path) for run in runs]
+        while True:
+            now = [_stamp(path) for path in folders_in(folders)[0]]
             if now != before:
+                runs, complaints = runs_in(folders)
+                if all(run.state != "not finished" for run in runs):
+                    return runs, complaints
                 write(build(runs, complaints, EVERY), file)
                 before = now
             time.sleep(EVERY)
-            runs, complaints = runs_in(folders)
     except KeyboardInterrupt:
         write(build(runs, complaints), file)  # a page that no longer asks for a newer one
         raise
-    return runs
 
 
 def _stamp(folder: Path) -> tuple:
