@@ -343,6 +343,16 @@ def test_a_page_with_many_figures_has_every_id_once(tmp_path):
     assert len(ids) == len(set(ids))
 
 
+def test_classes_of_several_tasks_with_one_label_are_told_apart():
+    story = Story()
+    for task, values in enumerate([[0.9], [0.5, 0.8]]):
+        for value in values:
+            story.take({"event": "health", "task": task, "class": 3, "agreement": [value]})
+    labels, agreement = story.agreement()
+    assert labels == ["3", "3, task 2"]
+    np.testing.assert_allclose(agreement, [[90, 50], [np.nan, 80]])
+
+
 # -- what the memory holds ---------------------------------------------------------------------------------------------
 
 
@@ -403,6 +413,7 @@ def test_data_is_shown_only_to_who_knows_its_checksum(real, tmp_path):
         remembered._loaded.cache_clear()
         memory = remembered.remembered(Run.read(folder))
         assert why in memory.notes[0] and memory.classes == []
+        assert str(tmp_path) not in memory.notes[0]
 
 
 def test_no_data_is_fetched(monkeypatch, real, tmp_path):

@@ -50,9 +50,8 @@ class Drawing:
         if labels:
             alt = "Lines: agreement of each class after each task. The numbers are in the table of classes."
             fades = fading(values)
-            shown = sorted(
-                sorted(range(len(labels)), key=lambda i: not fades[i])[:MOST_CLASSES]
-            )  # first those that fade
+            shown = sorted(range(len(labels)), key=lambda i: not fades[i])[:MOST_CLASSES]  # at least those that fade
+            shown.sort()
             names = [text(labels[i], 14) for i in shown]
             figure = figures.agreement(values[shown], names, [fades[i] for i in shown])
             yield {"svg": self(figure, alt), "caption": "Mean over seeds. Thick lines fade."}

@@ -201,11 +201,14 @@ def agreement(values: np.ndarray, labels: Sequence[str], fading: Sequence[bool])
 def images(rows: Mapping[str, np.ndarray]) -> Figure:
     """Rows of samples with a title each: uint8 [n, C, H, W], or vectors [n, features] as lines of grey."""
     figure = Figure((2.9, 0.42 * len(rows) + 0.1))
+    vectors = [x for x in rows.values() if x.dtype != np.uint8]  # of all rows one scale, or they could not be compared
+    lowest, highest = min((x.min() for x in vectors), default=0), max((x.max() for x in vectors), default=1)
     for axes, (title, samples) in zip(np.ravel(figure.subplots(len(rows), 1)), rows.items(), strict=True):
         axes.grid(False)
         picture = strip(samples)
-        grey = {"cmap": "gray", "vmin": 0, "vmax": 255} if samples.dtype == np.uint8 else {"cmap": "gray"}
-        axes.imshow(picture, interpolation="nearest", aspect="equal" if samples.ndim == 4 else "auto", **grey)
+        low, high = (0, 255) if samples.dtype == np.uint8 else (lowest, highest)
+        aspect = "equal" if samples.ndim == 4 else "auto"
+        axes.imshow(picture, cmap="gray", vmin=low, vmax=high, interpolation="nearest", aspect=aspect)
         axes.set(xticks=[], yticks=[])
         axes.spines[:].set_visible(False)
         axes.set_ylabel(title, rotation=0, ha="right", va="center")

@@ -116,7 +116,7 @@ def folders_in(folders: Iterable[Path]) -> tuple[list[Path], list[str]]:
             found.setdefault(path.resolve(), path)
         if not here:
             what = "is empty" if _is_empty(folder) else "holds no run" if folder.is_dir() else "is no folder"
-            complaints.append(f"{text(folder)} {what}")
+            complaints.append(f"{text(folder.name or folder)} {what}")
     return list(found.values()), complaints
 
 

@@ -46,11 +46,8 @@ def remembered(run: Run) -> Remembered:
         rows = {name: x for name, x in of_model.rows.items() if not (later and name == "samples")}
         classes.append(Class(label, rows | later, of_model.real, of_model.sampled, of_model.accuracy))
     generates = bool(saved) or bool(model and model.generates)
-    notes = (
-        [f"Real samples, reconstructions, embeddings and the accuracy of each class are not shown: {why}."]
-        if why
-        else []
-    )
+    missing = "Real samples, reconstructions, embeddings and the accuracy of each class are not shown"
+    notes = [f"{missing}: {why}."] if why else []
     if not saved and generates:
         notes.append("The run kept no samples of what it looked like after each task; they are the final model's.")
     return Remembered(classes, notes, generates)
@@ -106,7 +103,7 @@ def _loaded(folder: Path, stamp: float) -> tuple[Remembered | None, str]:
         with _offline():
             return _from_model(folder), ""
     except (InputError, RunError) as error:
-        return None, text(error)
+        return None, text(str(error).replace(str(folder), folder.name))  # where it lies concerns nobody
     except (RuntimeError, MemoryError, OSError, ValueError, TypeError, KeyError, IndexError, RecursionError) as error:
         return None, text(f"the model or its data cannot be used ({type(error).__name__})")
 

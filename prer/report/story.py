@@ -30,6 +30,7 @@ class Story:
     losses: dict[str, list[tuple[int, list[float]]]] = field(default_factory=dict)  # phase: (task, loss [S]) by epoch
     seconds: dict[str, dict[int, float]] = field(default_factory=dict)  # phase: task: seconds
     health: dict[str, dict[int, dict[str, list[float]]]] = field(default_factory=dict)  # class: task: figure: [S]
+    met: dict[tuple[str, int], int] = field(default_factory=dict)  # (label, task): how often it was looked at
     last: dict[str, Any] = field(default_factory=dict)  # the last epoch
     strange: int = 0  # lines that are no events
     complaint: str = ""
@@ -70,8 +71,14 @@ class Story:
             self.last = event
         elif kind == "health":
             figures = {name: values for name in HEALTH if (values := numbers(event.get(name)))}
-            _room(self.health, text(event["class"]), MOST_CLASSES)
-            self.health.setdefault(text(event["class"]), {})[task] = figures
+            name = self._name(text(event["class"]), task)
+            _room(self.health, name, MOST_CLASSES)
+            self.health.setdefault(name, {})[task] = figures
+
+    def _name(self, label: str, task: int) -> str:
+        """The name of a class; where the classes of several tasks have one label, they come one after another."""
+        self.met[label, task] = self.met.get((label, task), 0) + 1
+        return label if self.met[label, task] == 1 else f"{label}, task {self.met[label, task]}"
 
     def matrix(self) -> np.ndarray:
         """R [S, M, M] of the tasks that are learned; NaN where not evaluated."""

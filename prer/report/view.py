@@ -88,8 +88,7 @@ class View:
     @property
     def per_task(self) -> list[dict[str, str]]:
         """What every task took and left behind."""
-        story, _result = self.run.story, self.run.result
-        times = story.seconds_by_task()
+        times = self.run.story.seconds_by_task()
         tasks = min(self.run.matrix.shape[1], MOST_ROWS)
         rows = []
         for task in range(tasks):
