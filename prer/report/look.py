@@ -73,7 +73,7 @@ def look(learner: Learner, stream: Stream) -> Remembered:
         for number, class_, accuracy in zip(range(len(classes)), classes, _accuracies(learner, stream), strict=True):
             class_.accuracy = accuracy
             if number < MOST_CLASSES:
-                class_.rows["real"] = _bytes(_real(learner, stream, number)[0, :SHOWN])
+                class_.rows["real"] = _shown(learner, _real(learner, stream, number))
         generates = type(learner).generate is not _base().generate
         if generates:
             _add_generated(learner, stream, classes[:MOST_CLASSES])
@@ -118,9 +118,9 @@ def _add_generated(learner: Learner, stream: Stream, classes: list[Class]) -> No
         x, address = _real(learner, stream, number), learner.address_ / "report" / number
         z, ids = learner.encoder_(x), learner.numbers([number]).expand(len(x), POINTS)
         if decoder is not None:
-            class_.rows["rebuilt"] = _bytes(decoder(z[:, :SHOWN])[0])
+            class_.rows["rebuilt"] = _shown(learner, decoder(z[:, :SHOWN]))
         made = learner.generate(ids, address)
-        class_.rows["samples"] = _bytes(made[0, :SHOWN])
+        class_.rows["samples"] = _shown(learner, made)
         drawn = (
             density.sample(ids, address, getattr(learner, "temperature", 1.0)) if density else learner.encoder_(made)
         )
@@ -132,6 +132,8 @@ def _add_generated(learner: Learner, stream: Stream, classes: list[Class]) -> No
         class_.real, class_.sampled = (z - everything.mean(0)) @ axes, (drawn - everything.mean(0)) @ axes
 
 
-def _bytes(x: Tensor) -> np.ndarray:
-    """Inputs of networks as they can be shown: images as bytes, vectors as they are."""
-    return (x.clamp(0, 1) * 255).round().byte().numpy() if x.dim() == 4 else x.float().numpy()
+def _shown(learner: Learner, x: Tensor) -> np.ndarray:
+    """What the networks see, of the first seed, as the data had it: what runs wrote down is like that, too."""
+    from prer.model import as_data
+
+    return as_data(learner, x)[0, :SHOWN].numpy()
