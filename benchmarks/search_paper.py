@@ -3,8 +3,8 @@
 python benchmarks/search_paper.py [NAME=PATH ...] [--only mnist,prer] [--workers N] [--out runs] [--json RECORD]
 python benchmarks/search_paper.py --write RECORD ...
 
-Ten random points for each method on each data set, two seeds, tested on a fifth of the training part: the test part is
-never seen. All draw the learning rate of the classifier (half of the points for each optimiser where the paper's SGD
+Ten random points for each method on each data set, two seeds, tested on a fifth of the training part: the test parts of
+these seeds are not seen (other seeds have other ones, of which these may have seen samples). All draw the learning rate of the classifier (half of the points for each optimiser where the paper's SGD
 and Adam are both to be tried) and its epochs; `search/paper/` says what each method draws besides. The winner has
 the best Accuracy. NAME=PATH takes a data set, or a part of it, from a folder. `--write` makes `prer/paper/*.toml` from
 what records found, with a remark on every setting that the paper states.

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import shlex
 from typing import TYPE_CHECKING
 
 from prer.console import plus_minus
 from prer.data.catalogue import CATALOGUE
 from prer.data.guard import shown
+from prer.learners import Learner
 from prer.version import __version__
 
 if TYPE_CHECKING:
@@ -45,8 +47,7 @@ Of past tasks it keeps {samples} samples and {floats} numbers.
 ## Use
 
     prer predict MODEL FILE --task 1
-    prer sample MODEL --class {example} -n 16
-
+{sample}
 The tensors are in `model.safetensors`, their meaning in `model.json`; nothing here is a program. The experiment that
 made it is `experiment.toml` in the run's folder, and this repeats it:
 
@@ -62,6 +63,7 @@ def card(experiment: Experiment, stream: Stream, result: Result) -> str:
     heads = (
         "It has one head for all tasks." if one_head else "A task has a head of its own: say which task a sample is of."
     )
+    generates, label = type(experiment.learner).generate is not Learner.generate, stream[0].labels[0]
     lines = [f"{task.index + 1}. {', '.join(map(_plain, task.labels))}" for task in stream]
     return CARD.format(
         name=_plain(experiment.name),
@@ -77,7 +79,7 @@ def card(experiment: Experiment, stream: Stream, result: Result) -> str:
         samples=result.memory_samples[-1],
         floats=f"{result.memory_floats[-1]:,}",
         heads=heads,
-        example=_plain(stream[0].labels[0]),
+        sample=f"    prer sample MODEL --class {shlex.quote(shown(str(label), 300))} -n 16\n" if generates else "",
     )
 
 

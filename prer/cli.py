@@ -151,7 +151,7 @@ def report(runs: tuple[Path, ...], file: Path, watch: bool) -> None:
     """Make one page about runs, or about all runs in a folder: a file that needs nothing else and can be sent.
 
     \b
-    prer report runs/digits-prer-0a8c29f4
+    prer report runs/digits-prer-a2e00d19
     prer report runs -o report.html --watch
     """
     from rich.console import Console
@@ -187,13 +187,15 @@ def predict(model: Path, file: Path, task: int | None) -> None:
     MODEL is a finished run's folder or its model/; FILE an .npy, .npz or image, or any data that can be learned from.
 
     \b
-    prer predict runs/digits-prer-0a8c29f4 my/file.npz --task 2
+    prer predict runs/digits-prer-a2e00d19 my/file.npz --task 2
     """
     from prer.model import Model
     from prer.samples import samples
 
     x, y = samples(file)
     known = Model(model)
+    if known.viewed:
+        raise InputError("tasks that permute or rotate samples are asked in Python, with samples as the task sees them")
     labels, shares = known.predict(x, task)
     if task is None and len(known.learner.heads_) > 1:
         note = "no --task: the flow is asked for the class, which is right less often than a task's own head"
@@ -201,9 +203,12 @@ def predict(model: Path, file: Path, task: int | None) -> None:
     click.echo("sample,label,seeds")
     for row, (label, share) in enumerate(zip(labels, shares, strict=True)):
         click.echo(f"{row},{_quoted(str(label))},{share:.2f}")
-    if y is not None:
-        right = sum(str(label) == str(true) for label, true in zip(labels, y, strict=True))
-        click.echo(f"as the file says: {right} of {len(labels)}, {right / len(labels):.1%}", err=True)
+    answers = {str(label) for label in known.answers(task)}
+    truths = [] if y is None else [(str(a), str(b)) for a, b in zip(labels, y, strict=True) if str(b) in answers]
+    if truths:
+        right = sum(a == b for a, b in truths)
+        about = f"as the file says: {right} of the {len(truths)} samples of these classes, {right / len(truths):.1%}"
+        click.echo(about, err=True)
 
 
 def _quoted(text: str) -> str:
@@ -215,19 +220,22 @@ def _quoted(text: str) -> str:
 @click.argument("model", type=click.Path(path_type=Path), metavar="MODEL")
 @click.option("--class", "label", required=True, help="The class, by its label.")
 @click.option("-n", "count", default=16, show_default=True, type=click.IntRange(1, 10_000), help="How many.")
+@click.option(
+    "--task", type=click.IntRange(1), help="Of which task, where several have the class.  [default: the last]"
+)
 @click.option("--seed", default=0, show_default=True, type=click.IntRange(0), help="Which of the run's seeds, from 0.")
 @click.option("--draw", default=0, show_default=True, type=click.IntRange(0), help="Another number draws others.")
 @click.option("-o", "file", type=click.Path(path_type=Path), help="A .png (images) or .npy.  [default: CLASS.png]")
-def sample(model: Path, label: str, count: int, seed: int, draw: int, file: Path | None) -> None:
+def sample(model: Path, label: str, count: int, task: int | None, seed: int, draw: int, file: Path | None) -> None:
     """Draw fresh samples of a class from a model's memory.
 
     \b
-    prer sample runs/digits-prer-0a8c29f4 --class 3 -n 16 -o threes.png
+    prer sample runs/digits-prer-a2e00d19 --class 3 -n 16 -o threes.png
     """
     from prer.model import Model
     from prer.samples import write
 
-    click.echo(f"Written: {write(Model(model).sample(label, count, seed, draw), label, file)}")
+    click.echo(f"Written: {write(Model(model).sample(label, count, task, seed, draw), label, file)}")
 
 
 @commands.command()

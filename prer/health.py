@@ -57,11 +57,12 @@ def check_samples(learner: PRER, outside: Tensor, y_hat: Tensor) -> None:
     """Stop where most samples of the past [S, n], drawn again and again, are still not those of any class."""
     share, seed = outside.float().mean(1).max(0)
     if share > MOST_OUTSIDE:
+        of = "autoencoder" if learner.schedule == "joint" else "flow"
         worst = learner.labels_[int(y_hat[seed][outside[seed]].mode().values)]
         raise RunError(
             f"the samples of the past have exploded in task {len(learner.tasks_)}: {float(share):.0%} of those of seed "
             f"{learner.address_.seeds[seed]} are far off the data or not finite, most of all of class {worst!r}; "
-            "try a lower learner.lr_flow, or more of learner.epochs_flow"
+            f"try a lower learner.lr_{of}, or more of learner.epochs_{of}"
         )
 
 

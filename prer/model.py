@@ -40,7 +40,7 @@ def save_model(path: Path, learner: Learner, stream: Stream, card: str = "") -> 
     durable(path / "model.safetensors", save(tensors))
     settings = {f.name: getattr(learner, f.name) for f in fields(learner)}
     keys = ("labels", "head", "outputs", "width")
-    tasks = [{key: getattr(task, key) for key in keys} for task in stream]
+    tasks = [{key: getattr(task, key) for key in keys} | {"view": task.view is not None} for task in stream]
     about = {"learner": learner.name, "settings": settings, "seeds": learner.address_.seeds, "shape": stream.shape}
     about |= {"notes": learner.notes(), "tasks": tasks, "version": __version__}
     durable(path / "model.json", (json.dumps(about, indent=1) + "\n").encode())
@@ -68,6 +68,7 @@ class Model:
         try:
             about = json.loads(content(path / "model.json", MOST_JSON))
             self.tasks = [_known(i, task, about["shape"]) for i, task in enumerate(about["tasks"])]
+            self.viewed = any(task["view"] for task in about["tasks"])  # permuted or rotated
             self.learner: Learner = build(LEARNERS[about["learner"]], about["settings"], "settings", {})
             self.learner.start(about["shape"], as_seeds(about["seeds"]))
             load_tensors(self.learner, self.tasks, path)
@@ -91,11 +92,10 @@ class Model:
                 takes the class for which its density finds the embedding likeliest.
         """
         x = self._fitting(as_samples(x))
-        if task is not None and not 1 <= task <= len(self.tasks):
-            raise InputError(f"task {task}: there are tasks 1 to {len(self.tasks)}")
+        self._check(task)
         if task is None and len(self.learner.heads_) == 1:
             task = 1
-        names = self.labels if task is None else self._outputs(self.tasks[task - 1].head)
+        names = dict(enumerate(self.labels)) if task is None else self._outputs(self.tasks[task - 1].head)
         answers = []
         for part in x.split(self.learner.rows_at_once):
             same = part.expand(len(self.learner.address_.seeds), *part.shape)
@@ -107,28 +107,42 @@ class Model:
         return [names[answer] for answer, _ in most], [count / len(self.learner.address_.seeds) for _, count in most]
 
     @torch.no_grad()
-    def sample(self, label: Label | str, count: int, seed: int = 0, draw: int = 0) -> Tensor:
+    def sample(self, label: Label | str, count: int, task: int | None = None, seed: int = 0, draw: int = 0) -> Tensor:
         """Fresh samples of a class from memory alone: images as bytes [n, C, H, W], vectors as they were given.
 
         Args:
             label: of the class; a number may be given as text.
             count: how many.
+            task: of which task, where several have the class; the last where none is named.
             seed: of which of the run's seeds, by its place among them.
             draw: another number draws other samples.
         """
-        known = {str(name): i for i, name in enumerate(self.labels)}
+        self._check(task)
+        ids = range(len(self.labels)) if task is None else self.learner.tasks_[task - 1]
+        known = {str(self.labels[i]): i for i in ids}
         if str(label) not in known:
             raise InputError(f"no class {str(label)!r} was learned{did_you_mean(str(label), known)}")
         if not 0 <= seed < len(self.learner.address_.seeds):
             raise InputError(f"seed {seed}: there are seeds 0 to {len(self.learner.address_.seeds) - 1}")
-        ids = self.learner.numbers([known[str(label)]]).repeat(count).expand(len(self.learner.address_.seeds), -1)
-        return as_data(self.learner, self.learner.generate(ids, self.learner.address_ / "sample" / draw))[seed]
+        asked = self.learner.numbers([known[str(label)]]).repeat(count).expand(len(self.learner.address_.seeds), -1)
+        return as_data(self.learner, self.learner.generate(asked, self.learner.address_ / "sample" / draw))[seed]
+
+    def answers(self, task: int | None = None) -> list[Label]:
+        """What a task's head can answer; without a task everything."""
+        self._check(task)
+        return list(self.labels if task is None else self._outputs(self.tasks[task - 1].head).values())
+
+    def _check(self, task: int | None) -> None:
+        if task is not None and not 1 <= task <= len(self.tasks):
+            raise InputError(f"task {task}: there are tasks 1 to {len(self.tasks)}")
 
     def _fitting(self, x: Tensor) -> Tensor:
         shape = tuple(self.learner.shape_)
         if tuple(x.shape[1:]) != shape:
             wanted, given = ("x".join(map(str, s)) for s in (shape, x.shape[1:]))
-            raise InputError(f"the model was trained on samples of {wanted}, and these are of {given}")
+            raise InputError(
+                f"the model was trained on samples of {wanted}, and these are of {given}; bring them to that first"
+            )
         return x
 
     def _outputs(self, head: int) -> dict[int, Label]:

@@ -104,6 +104,16 @@ class Record:
         except OSError as error:
             raise self._unwritable(error) from None
 
+    def running(self) -> bool:
+        """Whether a process writes the folder."""
+        try:
+            with FileLock(self.path / LOCK, timeout=0):
+                return False
+        except Timeout:
+            return True
+        except OSError:  # it may only be read
+            return not (self.path / "result.json").exists()
+
     def begin(self, experiment_toml: str) -> None:
         """Write down what is to be run, before anything else: with that alone the run can be taken up."""
         if not os.access(self.path, os.W_OK):
@@ -123,6 +133,8 @@ class Record:
         about = {"folder": str(Path.cwd()), "data_sha256": context["data"], "context": context}
         self._write("environment.json", json.dumps(environment() | about, indent=1) + "\n")
         self._write("events.jsonl", "")
+        for shown_before in (self.path / "memory").glob("task-*.safetensors"):
+            shown_before.unlink()
 
     def go_on(self, known: dict[str, Any], forced: list[str]) -> None:
         """Note that the run goes on from a checkpoint; events after that are forgotten, for they will come again."""

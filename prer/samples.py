@@ -37,7 +37,8 @@ def samples(file: Path) -> tuple[Any, Any]:
             from PIL import Image
 
             with Image.open(file) as picture:
-                wanted = picture if picture.mode in ("L", "RGB") else picture.convert("RGB")
+                grey = picture.mode in ("1", "L", "LA", "I", "I;16", "F")
+                wanted = picture.convert("L" if grey else "RGB")
                 return np.asarray(wanted)[None], None
     except (OSError, ValueError, EOFError, SyntaxError, zipfile.BadZipFile, MemoryError) as error:
         raise InputError(f"{shown(file)} cannot be read: {shown(str(error), 100)}") from None

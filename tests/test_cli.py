@@ -208,7 +208,7 @@ def test_the_saved_model_is_the_state_that_the_digest_speaks_of(first):
     assert sha.hexdigest() == result["digest"]
     card = strict((folder / "model/model.json").read_text("utf-8"))
     assert (card["learner"], card["seeds"], card["shape"]) == ("naive", [0, 1], [1, 8, 8])
-    tasks = [{"labels": [2 * t, 2 * t + 1], "head": t, "outputs": [0, 1], "width": 2} for t in range(5)]
+    tasks = [{"labels": [2 * t, 2 * t + 1], "head": t, "outputs": [0, 1], "width": 2, "view": False} for t in range(5)]
     assert card["tasks"] == tasks
 
 

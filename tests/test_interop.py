@@ -1,11 +1,13 @@
 """Trackers get every number of a run, and nothing else."""
 
 import json
+import os
 import threading
 import time
 
 import numpy as np
 import pytest
+from filelock import FileLock
 from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
 
 from prer.cli import main
@@ -57,11 +59,25 @@ def test_a_run_that_goes_on_is_followed_to_its_end(finished, tmp_path):
                 file.write(line[7:])
         (tmp_path / "result.json").write_bytes((finished / "result.json").read_bytes())
 
-    writer = threading.Thread(target=write)
+    lock = FileLock(tmp_path / "run.lock", thread_local=False)
+    lock.acquire()  # as a run does
+    writer = threading.Thread(target=lambda: (write(), lock.release()))
     writer.start()
     found = list(scalars(tmp_path, follow=True, pause=0.01))
     writer.join()
     assert found == list(scalars(finished))
+
+
+def test_a_run_that_was_stopped_is_not_waited_for(finished, tmp_path):
+    for name in ("experiment.toml", "events.jsonl"):
+        (tmp_path / name).write_bytes((finished / name).read_bytes())
+    assert list(scalars(tmp_path, follow=True)) == list(scalars(finished))
+
+
+def test_a_pipe_is_not_read(finished, tmp_path):
+    (tmp_path / "experiment.toml").write_bytes((finished / "experiment.toml").read_bytes())
+    os.mkfifo(tmp_path / "events.jsonl")
+    assert list(scalars(tmp_path)) == []
 
 
 def test_lines_that_are_not_ours_are_left_out(finished, tmp_path):
@@ -71,6 +87,8 @@ def test_lines_that_are_not_ours_are_left_out(finished, tmp_path):
         '{"event": "epoch", "task": 0, "phase": "flow", "epoch": 0, "epochs": 2, "loss": [null], "seconds": 1.5}'
     ]
     strange += ['{"event": "epoch", "task": [], "phase": "x", "epoch": 0, "epochs": 2, "loss": [1], "seconds": 1}']
+    strange += ['{"event": "task", "task": 1000000000000000000000, "accuracy": [[5]], "memory_floats": 1}']
+    strange += ["x" * 2**24]
     (tmp_path / "events.jsonl").write_text("\n".join([*strange, '{"event": "task", "torn']))
     assert list(scalars(tmp_path)) == [Scalar(4, "seconds/flow", 0, 1.5)]
 

@@ -1,6 +1,7 @@
 """A model alone: it predicts as its learner did, generates, says what it is, and no file can abuse its reader."""
 
 import json
+import re
 import shutil
 
 import numpy as np
@@ -92,7 +93,7 @@ def test_vectors_come_back_in_their_own_units(vectors):
 @pytest.mark.parametrize(
     ("ask", "said"),
     [
-        (lambda m: m.predict(np.zeros((2, 9, 9), np.uint8), 1), "trained on samples of 1x8x8, and these are of 1x9x9"),
+        (lambda m: m.predict(np.zeros((2, 9, 9), np.uint8), 1), "trained on samples of 1x8x8, not of 1x9x9"),
         (lambda m: m.predict(np.zeros((2, 8, 8), np.uint8), 6), "there are tasks 1 to 5"),
         (lambda m: m.sample("11", 2), "no class '11' was learned"),
         (lambda m: m.sample(1, 2, seed=2), "there are seeds 0 to 1"),
@@ -174,7 +175,7 @@ def test_predictions_are_printed_as_csv(vectors, tmp_path, capsys):
     lines = out.splitlines()
     assert lines[0] == "sample,label,seeds" and len(lines) == 7
     assert all(line.split(",", 1)[1].startswith(('"a,b",', "<d>,")) for line in lines[1:])
-    assert "as the file says: " in err and "of 6" in err
+    assert re.search(r"as the file says: \d of the 3 samples of these classes", err)  # of 6, 3 are of the other task
     main(["predict", str(folder), str(tmp_path / "new.npz")])
     assert "the flow is asked" in capsys.readouterr().err
 
@@ -220,6 +221,30 @@ def test_samples_are_written_as_a_picture_or_an_array(finished, vectors, tmp_pat
         with pytest.raises(SystemExit) as ended:
             main(["sample", str(finished), "--class", "3", "-o", wrong])
         assert ended.value.code == 2
+
+
+def test_tasks_that_see_samples_in_their_own_way_are_not_guessed_at(tmp_path, capsys):
+    folder = run(tmp_path, "stream.kind=rotated", "stream.count=2", *TINY)
+    np.save(tmp_path / "x.npy", load_model_inputs())
+    with pytest.raises(SystemExit) as ended:
+        main(["predict", str(folder), str(tmp_path / "x.npy"), "--task", "2"])
+    assert ended.value.code == 2 and "permute or rotate" in capsys.readouterr().err
+    model = Model(folder)
+    assert not torch.equal(model.sample(3, 4, task=1), model.sample(3, 4))  # each task has its own threes
+    assert torch.equal(model.sample(3, 4, task=2), model.sample(3, 4))
+
+
+def test_only_who_generates_is_said_to(finished, tmp_path):
+    naive = run(tmp_path, "learner.name=naive", "learner.epochs=0")
+    assert "prer sample MODEL --class 0" in (finished / "model" / "README.md").read_text()
+    assert "prer sample" not in (naive / "model" / "README.md").read_text()
+
+
+@pytest.mark.parametrize("mode", ["1", "L", "LA", "I"])
+def test_grey_pictures_stay_grey(tmp_path, mode):
+    Image.fromarray(np.full((8, 8), 255, np.uint8)).convert(mode).save(tmp_path / "x.png")
+    found, _ = samples(tmp_path / "x.png")
+    assert found.shape == (1, 8, 8) and found.dtype == np.uint8
 
 
 def test_a_grid_has_colours_where_images_have_them():

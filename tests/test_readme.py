@@ -57,3 +57,8 @@ def test_its_file_list_is_the_files():
     plumbing = {"__init__.py", "__main__.py", "errors.py", "version.py"}
     there = {f"prer/{p.name}" for p in package.glob("*.py") if p.name not in plumbing}
     assert listed == there | {f"prer/{p.parent.name}/" for p in package.glob("*/__init__.py")}
+
+
+def test_the_run_it_names_is_the_built_in_one():
+    names = set(re.findall(r"digits-prer-[0-9a-f]{8}", README))
+    assert names == {Experiment.parse({}).folder}

@@ -15,6 +15,7 @@ import json
 import time
 from collections.abc import Iterator
 from pathlib import Path
+from stat import S_ISREG
 from typing import Any, NamedTuple
 
 from prer.record import Record
@@ -32,7 +33,7 @@ class Scalar(NamedTuple):
 
 
 def scalars(run: Path, follow: bool = False, pause: float = 1.0) -> Iterator[Scalar]:
-    """All numbers of a run's events, in their order; a run that goes on is followed to its end, if asked."""
+    """All numbers of a run's events, in their order; with `follow` until the run ends or is stopped."""
     record = Record(run)
     seeds = [seed for seed in record.experiment.get("seeds", []) if type(seed) is int]
     for event in events(record, follow, pause):
@@ -59,22 +60,24 @@ def of_event(event: dict[str, Any], seeds: list[int]) -> Iterator[Scalar]:
         return
     for name, values in named.items():
         for seed, value in zip(seeds, values, strict=True):
-            if value is not None:  # where it was not finite
+            if value is not None and abs(step) < 2**62:  # None: it was not finite
                 yield Scalar(seed, name, int(step), float(value))
 
 
 def events(record: Record, follow: bool = False, pause: float = 1.0) -> Iterator[dict[str, Any]]:
-    """The events that are whole; with `follow` also those that come, until the run has a result."""
+    """The events that are whole; with `follow` also those that come while the run is running."""
     position = 0
     while True:
-        ended = (record.path / "result.json").exists()  # asked before reading: what comes before it is then there
+        ended = not record.running()  # asked before reading: what comes before is then there
         try:
+            if not S_ISREG((record.path / "events.jsonl").lstat().st_mode):
+                return  # a pipe would keep us waiting
             with (record.path / "events.jsonl").open("rb") as file:
                 file.seek(0, 2)
                 position = position if position <= file.tell() else 0  # the run began anew
                 file.seek(position)
                 for line in iter(lambda: file.readline(MOST_LINE), b""):
-                    if not line.endswith(b"\n"):
+                    if not line.endswith(b"\n") and len(line) < MOST_LINE:
                         break  # it is being written
                     position = file.tell()
                     event = _parsed(line)

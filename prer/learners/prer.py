@@ -45,7 +45,9 @@ class PRER(Learner):
 
     name = "prer"
 
-    schedule: Literal["separate", "joint"] = setting("separate", "the phases one after another, or all in every step")
+    schedule: Literal["separate", "joint"] = setting(
+        "separate", "the phases one after another, or all in every step, with phase 1's epochs and rate"
+    )
     epochs_autoencoder: int = setting(10, "epochs of phase 1", low=0)
     epochs_flow: int = setting(10, "epochs of phase 2", low=0)
     lr_autoencoder: float = setting(1e-3, "learning rate of phase 1 (Adam)", low=0, high=1e30)

@@ -52,7 +52,7 @@ def runs(request: Request, outcomes: Outcomes, name: str) -> Table:
     rows: list[list[Cell]] = []
     for (data, method), outcome in outcomes.items():
         result = result_of(outcome)
-        command = f"`prer reproduce {name} --only {data},{method}{_options(request, data)}`"
+        command = f"`prer reproduce {name} --only {data},{method}{_options(request, data, name)}`"
         about: list[Cell] = [missing(outcome), "-", "-", "-", "-"]
         if result is not None:
             seeds, time = _together(result["seeds"]), Value(result["seconds"]["total"], digits=1)
@@ -81,10 +81,10 @@ def _together(seeds: Sequence[int]) -> str:
     return f"{seeds[0]} to {seeds[-1]}" if in_a_row else ", ".join(map(str, seeds))
 
 
-def _options(request: Request, data: str) -> str:
+def _options(request: Request, data: str, name: str) -> str:
     """The options a row was made with; of a path its last part alone, for the others are a matter of the machine."""
     path = f" --data {data}=PATH/{Path(request.paths[data]).resolve().name}" if data in request.paths else ""
-    given = {"--seeds": request.seeds, "--device": request.device}
+    given = {"--seeds": None if name == "table2" else request.seeds, "--device": request.device}
     return path + "".join(f" {key} {value}" for key, value in given.items() if value) + " --fast" * request.fast
 
 
