@@ -93,7 +93,7 @@ def test_vectors_come_back_in_their_own_units(vectors):
 @pytest.mark.parametrize(
     ("ask", "said"),
     [
-        (lambda m: m.predict(np.zeros((2, 9, 9), np.uint8), 1), "trained on samples of 1x8x8, not of 1x9x9"),
+        (lambda m: m.predict(np.zeros((2, 9, 9), np.uint8), 1), "trained on samples of 1x8x8, and these are of 1x9x9"),
         (lambda m: m.predict(np.zeros((2, 8, 8), np.uint8), 6), "there are tasks 1 to 5"),
         (lambda m: m.sample("11", 2), "no class '11' was learned"),
         (lambda m: m.sample(1, 2, seed=2), "there are seeds 0 to 1"),
@@ -240,7 +240,7 @@ def test_only_who_generates_is_said_to(finished, tmp_path):
     assert "prer sample" not in (naive / "model" / "README.md").read_text()
 
 
-@pytest.mark.parametrize("mode", ["1", "L", "LA", "I"])
+@pytest.mark.parametrize("mode", ["1", "L", "LA"])
 def test_grey_pictures_stay_grey(tmp_path, mode):
     Image.fromarray(np.full((8, 8), 255, np.uint8)).convert(mode).save(tmp_path / "x.png")
     found, _ = samples(tmp_path / "x.png")
