@@ -360,13 +360,13 @@ def best_of_sweep(
 
 
 @commands.command()
-@click.argument("part", type=click.Choice(("table1", "table2", "figure2", "claims", "all")))
+@click.argument("part", type=click.Choice(("table1", "table2", "figure2", "claims", "significance", "all")))
 @click.option(
     "--only", default="", metavar="NAME,...", help="Data sets and methods, mixed: mnist,prer.  [default: all]"
 )
 @click.option("--device", help="auto, cpu or cuda.  [default: auto]")
 @click.option("--out", default="runs", show_default=True, type=click.Path(path_type=Path), help="Run folders, tables.")
-@click.option("--seeds", help="How many seeds, or which: 5, or 0,1,7.  [default: 5]")
+@click.option("--seeds", help="How many seeds, or which: 5, or 0,1,7.  [default: 5, of significance 20]")
 @click.option("--workers", default=1, show_default=True, type=click.IntRange(1), help="How many runs at a time.")
 @click.option("--fast", is_flag=True, help="The built-in digits, three seeds: does it all work?")
 @click.option("--finished", is_flag=True, help="Of the runs that are finished alone; run nothing.")

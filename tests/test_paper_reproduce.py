@@ -2,6 +2,7 @@
 
 import csv
 import hashlib
+import json
 import re
 
 import numpy as np
@@ -11,6 +12,7 @@ from folders import pretended
 from prer.cli import main
 from prer.paper import claims, figure2, plan
 from prer.paper.plan import Request
+from prer.paper.reproduce import clocks
 from prer.record import Record
 from prer.run import learn
 
@@ -51,7 +53,7 @@ def told(capsys, *arguments, code=0):
 def test_table_1_runs_what_is_missing_and_keeps_what_is_not(capsys, tmp_path):
     out, _ = told(capsys, "table1", *FAST, "--only", "naive,prer", "--workers", "2")
     assert "runs: 2; to be made: 2" in out and "smoke run" in out
-    for name in ("table1.md", "table1.tex", "table1.csv", "table1-diagonal.csv", "table1-significance.csv"):
+    for name in ("table1.md", "table1.tex", "table1.csv", "table1-diagonal.csv"):
         assert f"runs/{name}" in out and (tmp_path / "runs" / name).exists()
     (folder,) = (tmp_path / "runs").glob("digits-prer-*")
     result = Record(folder).result
@@ -59,6 +61,8 @@ def test_table_1_runs_what_is_missing_and_keeps_what_is_not(capsys, tmp_path):
     assert float(rows["PRER"]["digits Accuracy"]) == result["accuracy"]["mean"]
     assert float(rows["PRER"]["digits BWT, sd"]) == result["bwt"]["std"]
     assert rows["PRER, the paper"]["digits BWT"] == "-"
+    clock = json.loads((tmp_path / "runs/clocks.json").read_text("utf-8"))["table1"]
+    assert (clock["made"], clock["runs"], clock["workers"]) == (2, 2, 2) and clock["seconds"] > 0
     before = {path: path.stat().st_mtime_ns for path in (tmp_path / "runs").glob("*/*.json*")}
     again, _ = told(capsys, "table1", *FAST, "--only", "naive,prer")
     assert "to be made" not in again and again.splitlines()[-1] == out.splitlines()[-1]
@@ -66,6 +70,13 @@ def test_table_1_runs_what_is_missing_and_keeps_what_is_not(capsys, tmp_path):
     (folder / "result.json").unlink()
     assert "to be made: 1" in told(capsys, "table1", *FAST, "--only", "naive,prer")[0]
     assert Record(folder).result["digest"] == result["digest"]
+    assert clocks(tmp_path / "runs")["table1"] == clock  # what made most of them
+
+
+@pytest.mark.parametrize("text", ["", "[]", '{"table1": 3}', '{"table1": {"made": "many"}}', '{"table1": {"made": 1}}'])
+def test_clocks_that_cannot_be_read_are_not_said(tmp_path, text):
+    (tmp_path / "clocks.json").write_text(text)
+    assert clocks(tmp_path) == {}
 
 
 def test_the_figure_is_the_same_to_the_byte(capsys, tmp_path):

@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from prer.engines import Outcome
-from prer.paper import METHODS, claims, document, plan, table1, table2
+from prer.paper import METHODS, claims, document, plan, significance, table1, table2
 from prer.paper.plan import Request
 from prer.paper.reproduce import found
 from prer.paper.tables import Table, Value, csv_text, escaped, latex, markdown, save
@@ -47,7 +47,7 @@ def mnist(tmp_path):
 
 
 def test_table_1_cell_by_cell(mnist):
-    table, check, compared = table1.tables(MNIST, mnist)
+    table, check = table1.tables(MNIST, mnist)
     of = cells(table)
     assert table.columns == ["", "MNIST BWT", "MNIST Accuracy"] and "over 3 seeds" in table.caption
     assert of["PRER"] == {"": "PRER", "MNIST BWT": "-0.50 ± 0.25", "MNIST Accuracy": "98.92 ± 0.36"}
@@ -59,13 +59,31 @@ def test_table_1_cell_by_cell(mnist):
     assert table.notes[-1] == "Failed: ER on MNIST: the loss became nan_1 & 100 %"
     assert of["PRER, literal"]["MNIST BWT"] == "not run" and "PRER, literal, the paper" not in of
     assert cells(check)["EWC"] == {"": "EWC", "MNIST ours": "99.25 ± 0.25", "MNIST the paper": "100.10*"}
-    assert {(row[0], row[1]) for row in compared.rows} == {
-        (f"MNIST {m}", f"PRER - {o}") for m in ("BWT", "Accuracy") for o in ("Naive", "LWF", "EWC")
-    }
+
+
+def test_significance_has_every_method_and_every_comparison(mnist):
+    of_methods = {key: outcome for key, outcome in mnist.items() if key[1] != "prer-literal"}
+    values, compared = significance.tables(MNIST, of_methods)
+    assert cells(values)["PRER"] == {"": "PRER", "MNIST BWT": "-0.50 ± 0.25", "MNIST Accuracy": "98.92 ± 0.36"}
+    assert cells(values)["GEM"]["MNIST BWT"] == "not run" and "over 3 seeds" in values.caption
+    assert [(row[0], row[1], row[-1]) for row in compared.rows if row[0] == "MNIST BWT"] == [
+        ("MNIST BWT", f"PRER - {other}", "better") for other in ("Naive", "LWF", "EWC")
+    ]
+    assert len(compared.rows) == 6
+
+
+def test_significance_takes_twenty_seeds_unless_told_otherwise():
+    twenty, table = plan.of_significance(MNIST), plan.of_table1(MNIST)
+    assert [m for _, m in twenty] == list(METHODS) and {e.seeds for e in twenty.values()} == {tuple(range(20))}
+    assert all(e.tables() | {"seeds": 5} == table[key].tables() | {"seeds": 5} for key, e in twenty.items())
+    three = Request(only=("mnist",), seeds="3")
+    assert plan.of_significance(three) == {k: e for k, e in plan.of_table1(three).items() if k[1] != "prer-literal"}
+    fast = Request(fast=True)
+    assert plan.of_significance(fast) == plan.of_table1(fast)  # the same runs: nothing more to wait for
 
 
 def test_comparisons_are_those_of_seeds_with_holms_correction(mnist):
-    of_bwt = table1.comparisons(mnist, "mnist", "bwt")
+    of_bwt = significance.comparisons(mnist, "mnist", "bwt")
     assert list(of_bwt) == ["naive", "lwf", "ewc"]
     naive = of_bwt["naive"]
     assert naive.difference == pytest.approx(1.0)
@@ -76,7 +94,7 @@ def test_comparisons_are_those_of_seeds_with_holms_correction(mnist):
     assert of_bwt["ewc"].difference == pytest.approx(3.0)
 
 
-def test_prer_as_the_paper_states_it_is_a_row_and_no_other_method(tmp_path):
+def test_prer_as_the_paper_states_it_is_a_row(tmp_path):
     experiments = plan.of_table1(Request(only=("mnist", "naive", "prer", "prer-literal"), seeds="3"))
     for i, experiment in enumerate(experiments.values()):
         pretended(tmp_path, experiment, DIAGONALS - i, BWTS)
@@ -84,22 +102,22 @@ def test_prer_as_the_paper_states_it_is_a_row_and_no_other_method(tmp_path):
     of = cells(table1.tables(MNIST, outcomes)[0])
     assert of["PRER, literal"]["MNIST Accuracy"] == "96.92 ± 0.36"
     assert of["PRER, literal, difference"]["MNIST Accuracy"] == "-2.49"  # to the paper's PRER
-    assert list(table1.comparisons(outcomes, "mnist", "accuracy")) == ["naive"]
 
 
 def test_one_seed_is_shown_and_decides_nothing(tmp_path):
     experiments = plan.of_table1(Request(only=("mnist", "naive", "prer"), seeds="1"))
     for experiment in experiments.values():
         pretended(tmp_path, experiment, [99.0], [-1.0])
-    tables = table1.tables(MNIST, found(experiments, tmp_path))
-    assert cells(tables[0])["PRER"]["MNIST BWT"] == "-1.00" and len(tables) == 2
+    outcomes = found(experiments, tmp_path)
+    assert cells(table1.tables(MNIST, outcomes)[0])["PRER"]["MNIST BWT"] == "-1.00"
+    assert [table.name for table in significance.tables(MNIST, outcomes)] == ["significance-values"]
 
 
 def test_methods_with_the_same_numbers_are_no_division_by_zero(tmp_path):
     experiments = plan.of_table1(Request(only=("mnist", "naive", "prer"), seeds="3"))
     for experiment in experiments.values():
         pretended(tmp_path, experiment, DIAGONALS, BWTS)
-    *_, compared = table1.tables(MNIST, found(experiments, tmp_path))
+    *_, compared = significance.tables(MNIST, found(experiments, tmp_path))
     assert [str(cell) for cell in compared.rows[0][2:]] == ["+0.00", "+0.00", "+0.00", "1.0000", "1.0000", "not worse"]
 
 
@@ -169,7 +187,9 @@ def test_the_document_says_what_has_run_and_what_has_not(tmp_path, mnist):
     request = Request(variants=claims.NAMES)
     needed = {"table1": plan.of_table1, "table2": plan.of_table2, "claims": claims.experiments}
     outcomes = {name: found(of(request), tmp_path) for name, of in needed.items()}
-    text = document.text(request, outcomes)
+    clocks = {"claims": {"made": 38, "runs": 40, "workers": 12, "seconds": 312.4}}
+    text = document.text(request, outcomes, clocks)
+    assert "38 of these 40 runs were made by one command in 312 s, 12 at a time" in text
     assert "| PRER | -0.50 ± 0.25 | 98.92 ± 0.36 | not run |" in text
     assert "`prer reproduce table1 --only mnist,prer`" in text and "| 0 to 2 | 12.5 | CPU" in text
     assert (

@@ -15,7 +15,8 @@ from prer.experiment import Experiment, merged
 from prer.learners.base import Learner
 from prer.paper import LITERAL, file_of
 from prer.paper.plan import EXTRA, Key, Request
-from prer.paper.table1 import METRICS, RULE, Outcomes, failures, missing, result_of, values_of
+from prer.paper.significance import RULE
+from prer.paper.table1 import METRICS, Outcomes, cell_of, failures, missing, result_of, spread, values_of
 from prer.paper.tables import Cell, Table, Value
 from prer.record import MOST_BYTES, Record
 from prer.significance import LEVEL, Comparison, compare, family
@@ -124,15 +125,12 @@ def tables(request: Request, outcomes: Outcomes) -> list[Table]:
         "Differences are variant minus ours, paired over seeds; Holm's correction over the variants of a data set."
     ]
     notes += [*request.remarks(data), *failures(request, outcomes)]
-    caption = "PRER with one thing changed at a time, mean ± standard deviation (n - 1) over seeds"
+    caption = f"PRER with one thing changed at a time, {spread(outcomes)}"
     return [Table("claims-variants", caption, columns, rows, notes), verdicts(request, outcomes, data)]
 
 
 def _cells(outcome: Outcome, metric: str, compared: Comparison | None) -> list[Cell]:
-    result = result_of(outcome)
-    if result is None or result[metric]["mean"] is None:
-        return [missing(outcome), "-", "-"]
-    value = Value(result[metric]["mean"], result[metric]["std"])
+    value = cell_of(outcome, metric)
     if compared is None:
         return [value, "-", "-"]
     return [value, Value(compared.difference, signed=True), Value(compared.adjusted, digits=4)]

@@ -8,12 +8,19 @@ from pathlib import Path
 from prer.data.catalogue import CATALOGUE
 from prer.engines import Outcome
 from prer.errors import InputError
-from prer.paper import claims, table1, table2
+from prer.paper import claims, significance, table1, table2
 from prer.paper.plan import EXTRA, Key, Request
 from prer.paper.published import TABLE1, TABLE2, TITLES, implied_diagonal
 from prer.paper.table1 import Outcomes, missing, result_of
 from prer.paper.tables import Cell, Table, Value, markdown
 
+TABLES = {  # in the order of the document
+    "table1": table1.tables,
+    "significance": significance.tables,
+    "table2": table2.tables,
+    "claims": claims.tables,
+}
+SECTIONS = {"table1": "Table 1", "significance": "Significance", "table2": "Table 2", "claims": "Claims"}
 HEAD = """# Reproducibility
 
 Every number of the tables of *Pseudo-Rehearsal for Continual Learning with Normalizing Flows* (Pomponi, Scardapane,
@@ -27,19 +34,15 @@ BASELINES = (
 )
 
 
-def text(request: Request, outcomes: Mapping[str, Mapping[Key, Outcome]]) -> str:
-    """The document, from what there is of the runs of each table."""
-    made = {"table1": table1.tables, "table2": table2.tables, "claims": claims.tables}
-    tables = {name: made[name](request, of_table) if of_table else [] for name, of_table in outcomes.items()}
-    sections = {
-        "Table 1": tables["table1"],
-        "Table 2": tables["table2"],
-        "Claims": tables["claims"],
-        "Runs": [runs(request, of_table, name) for name, of_table in outcomes.items() if of_table],
-    }
+def text(
+    request: Request, outcomes: Mapping[str, Mapping[Key, Outcome]], clocks: Mapping[str, Mapping[str, float]]
+) -> str:
+    """The document, from what there is of the runs of each table, and how long they took together."""
+    tables = {name: TABLES[name](request, of_table) for name, of_table in outcomes.items() if of_table}
     parts = [HEAD]
-    for title, of_section in sections.items():
-        parts += [f"## {title}\n", *(markdown(table) for table in of_section)]
+    for name in outcomes:
+        parts += [f"## {SECTIONS[name]}\n", *map(markdown, tables.get(name, []))]
+    parts += ["## Runs\n", *(markdown(runs(request, outcomes[name], name, clocks.get(name))) for name in tables)]
     parts += [
         "## What the paper says differently in different places\n",
         "\n".join(f"- {i}" for i in inconsistencies()),
@@ -47,7 +50,7 @@ def text(request: Request, outcomes: Mapping[str, Mapping[Key, Outcome]]) -> str
     return "\n".join(parts) + "\n"
 
 
-def runs(request: Request, outcomes: Outcomes, name: str) -> Table:
+def runs(request: Request, outcomes: Outcomes, name: str, clock: Mapping[str, float] | None = None) -> Table:
     """Where and from what each row comes, and the command that makes it."""
     rows: list[list[Cell]] = []
     for (data, method), outcome in outcomes.items():
@@ -60,13 +63,20 @@ def runs(request: Request, outcomes: Outcomes, name: str) -> Table:
             digest = f"`{str(result.get('digest', ''))[:12]}`"
             about = [seeds, time, table2.hardware(outcome.record), commit, digest]
         rows.append([f"{TITLES.get(method, method)} on {request.title(data)}", *about, command])
+    notes = request.remarks(list(dict.fromkeys(d for d, _ in outcomes)))
+    if clock is not None:
+        beside = "" if clock["workers"] == 1 else "; the seconds above are those of each with others beside it"
+        notes += [
+            f"{clock['made']:g} of these {clock['runs']:g} runs were made by one command in {clock['seconds']:.0f} s, "
+            f"{clock['workers']:g} at a time{beside}."
+        ]
     columns = [name, "seeds", "seconds", "hardware", "code", "digest", "command"]
     return Table(
         f"runs-{name}",
         f"The runs of {name}",
         columns,
         rows,
-        request.remarks(list(dict.fromkeys(d for d, _ in outcomes))),
+        notes,
     )
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import time
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
@@ -10,24 +12,28 @@ from rich.console import Console
 from prer.console import say
 from prer.data.catalogue import CATALOGUE
 from prer.data.fetch import fetch
+from prer.disk import content
 from prer.display import Downloads
 from prer.engines import Local, Outcome, ended_before
 from prer.errors import InputError, RunError
 from prer.experiment import Experiment
 from prer.follow import follow
-from prer.paper import claims, document, figure2, plan, table1, table2
+from prer.paper import claims, document, figure2, plan
+from prer.paper.document import TABLES
 from prer.paper.plan import Key, Request
 from prer.paper.tables import Table, save, show
-from prer.record import Record
+from prer.record import MOST_BYTES, Record
 
 NOT_RUN = "not run"
+CLOCKS, CLOCK = "clocks.json", ("made", "runs", "workers", "seconds")
 NEEDED: dict[str, Callable[[Request], dict[Key, Experiment]]] = {
     "table1": plan.of_table1,
     "table2": plan.of_table2,
     "figure2": plan.of_figure2,
     "claims": claims.experiments,
+    "significance": plan.of_significance,
 }
-TABLES = {"table1": table1.tables, "table2": table2.tables, "claims": claims.tables}
+SLOW = ("prer", "dgr", "gem")  # first, so that no worker is left alone with them
 
 
 def parts_of(part: str, fast: bool) -> list[str]:
@@ -53,7 +59,7 @@ def reproduce(
             # Times are those of a run that has the machine for itself.
             at_once = 1 if name == "table2" else workers
             ended = found(experiments, out) if request.finished else None
-            outcomes = ended or run_missing(console, experiments, out, at_once)
+            outcomes = ended or run_missing(console, name, experiments, out, at_once)
             missing |= {outcome.record.path.name for outcome in outcomes.values() if outcome.error}
             if name in TABLES:
                 publish(console, name, TABLES[name](request, outcomes), out)
@@ -61,7 +67,7 @@ def reproduce(
                 missing |= draw(console, outcomes, out)
     if write is not None:
         every = {name: found(NEEDED[name](request), out) for name in TABLES}
-        say(console, f"Written: {document.save(document.text(request, every), write)}")
+        say(console, f"Written: {document.save(document.text(request, every, clocks(out)), write)}")
     if missing and not request.finished:
         what = "run is" if len(missing) == 1 else "runs are"
         raise RunError(f"{len(missing)} {what} missing, for reasons said above; the same command tries again")
@@ -88,7 +94,9 @@ def draw(console: Console, outcomes: Mapping[Key, Outcome], out: Path) -> set[st
     return set()
 
 
-def run_missing(console: Console, experiments: Mapping[Key, Experiment], out: Path, workers: int) -> dict[Key, Outcome]:
+def run_missing(
+    console: Console, part: str, experiments: Mapping[Key, Experiment], out: Path, workers: int
+) -> dict[Key, Outcome]:
     """How each run ended; those that were finished before are kept, and those that were stopped go on."""
     every = list({experiment.hash: experiment for experiment in experiments.values()}.values())
     waiting = [experiment for experiment in every if ended_before(experiment, out) is None]
@@ -96,13 +104,35 @@ def run_missing(console: Console, experiments: Mapping[Key, Experiment], out: Pa
         say(console, f"runs: {len(every)}; to be made: {len(waiting)}; run folders: {out}")
     absent = unavailable(console, waiting)
     ready = [experiment for experiment in every if experiment not in waiting or experiment.stream.data not in absent]
+    ready.sort(key=lambda experiment: experiment.learner.name not in SLOW)
+    begin = time.perf_counter()
     ended = follow(console, Local(workers).run(ready, out), ready)
+    made = sum(outcome.trained and not outcome.error for outcome in ended)
+    note_clock(
+        out, part, {"made": made, "runs": len(every), "workers": workers, "seconds": time.perf_counter() - begin}
+    )
     by_hash = {outcome.experiment.hash: outcome for outcome in ended}
     for experiment in every:
         if experiment.hash not in by_hash:
             error = absent[experiment.stream.data]
             by_hash[experiment.hash] = Outcome(experiment, Record(out / experiment.folder), error, trained=False)
     return {key: by_hash[experiment.hash] for key, experiment in experiments.items()}
+
+
+def note_clock(out: Path, part: str, clock: dict[str, float]) -> None:
+    """Keep how long the runs of a part took together, unless a command before made more of them."""
+    known = clocks(out)
+    if clock["made"] and clock["made"] >= known.get(part, clock)["made"]:
+        (out / CLOCKS).write_text(json.dumps(known | {part: clock}, indent=1) + "\n", "utf-8")
+
+
+def clocks(out: Path) -> dict[str, dict[str, float]]:
+    """For each part the command that made most of its runs: how many, how many at a time, in how many seconds."""
+    try:
+        found = json.loads(content(out / CLOCKS, MOST_BYTES))
+        return {part: {key: float(of_part[key]) for key in CLOCK} for part, of_part in found.items()}
+    except (OSError, ValueError, TypeError, KeyError, AttributeError):  # what is no longer known is not said
+        return {}
 
 
 def unavailable(console: Console, experiments: Sequence[Experiment]) -> dict[str, str]:

@@ -1,4 +1,4 @@
-"""Table 1: BWT and Accuracy of every method on every data set, ours beside the paper's, and what can be said of it."""
+"""Table 1: BWT and Accuracy of every method on every data set, ours beside the paper's."""
 
 from __future__ import annotations
 
@@ -12,30 +12,37 @@ from prer.evaluation import diagonal
 from prer.paper.plan import EXTRA, Key, Request
 from prer.paper.published import TITLES, implied_diagonal, published
 from prer.paper.tables import Cell, Table, Value
-from prer.significance import LEVEL, MARGIN, Comparison, compare, family
 
 METRICS = {"bwt": "BWT", "accuracy": "Accuracy"}
 Outcomes = Mapping[Key, Outcome]
 MOST = 40  # characters of an error in a cell; a note has all of it
-RULE = (
-    f"Paired t-tests over seeds, Holm's correction over the methods compared on the same data set and metric. Better "
-    f"or worse: the corrected p is below {LEVEL}; not worse: it is not, and the 95 % interval lies above -{MARGIN} "
-    "points."
-)
 
 
 def tables(request: Request, outcomes: Outcomes) -> list[Table]:
-    """The table, the check that its numbers agree with each other, and which differences are more than chance."""
+    """The table, and the check that its numbers agree with each other."""
     data = list(dict.fromkeys(name for name, _ in outcomes))
     methods = [name for name in (*TITLES,) if name in {method for _, method in outcomes}]
-    made = [_main(request, outcomes, data, methods), _check(request, outcomes, data, methods)]
-    compared = significance(request, outcomes, data)
-    return [*made, compared] if compared.rows else made
+    return [_main(request, outcomes, data, methods), _check(request, outcomes, data, methods)]
+
+
+def spread(outcomes: Outcomes) -> str:
+    """What stands beside a mean, and over how many seeds."""
+    seeds = {len(result["seeds"]) for result in map(result_of, outcomes.values()) if result}
+    count = f" over {'/'.join(map(str, sorted(seeds)))} seeds" if seeds else ""
+    return f"mean ± standard deviation (n - 1){count}"
 
 
 def result_of(outcome: Outcome | None) -> dict[str, Any] | None:
     """The result of a run that has one."""
     return outcome.record.result if outcome is not None and not outcome.error else None
+
+
+def cell_of(outcome: Outcome | None, metric: str) -> Cell:
+    """A metric of a run, or what stands in its place."""
+    result = result_of(outcome)
+    if result is None or result[metric]["mean"] is None:
+        return missing(outcome)
+    return Value(result[metric]["mean"], result[metric]["std"])
 
 
 def missing(outcome: Outcome | None) -> str:
@@ -64,9 +71,7 @@ def _main(request: Request, outcomes: Outcomes, data: Sequence[str], methods: Se
         ours, theirs, apart = (list(column) for column in zip(*of_method, strict=True))
         title, paper = TITLES[method], [] if method == EXTRA else [[f"{TITLES[method]}, the paper", *theirs]]
         rows += [[title, *ours], *paper, [f"{title}, difference", *apart]]
-    seeds = {len(result["seeds"]) for result in map(result_of, outcomes.values()) if result}
-    count = f" over {'/'.join(map(str, sorted(seeds)))} seeds" if seeds else ""
-    caption = f"Table 1: BWT and Accuracy in points and per cent, mean ± standard deviation (n - 1){count}"
+    caption = f"Table 1: BWT and Accuracy in points and per cent, {spread(outcomes)}"
     impossible = [m for m in methods for name in data if _impossible(name, m) and m != EXTRA]
     notes = ["* BWT and Accuracy contradict each other: see the diagonal."] if impossible else []
     return Table("table1", caption, columns, rows, [*notes, *request.remarks(data), *failures(request, outcomes)])
@@ -74,10 +79,8 @@ def _main(request: Request, outcomes: Outcomes, data: Sequence[str], methods: Se
 
 def _cells(outcome: Outcome | None, data: str, method: str, metric: str) -> tuple[Cell, Cell, Cell]:
     """Ours, the paper's, and the difference."""
-    result, figures = result_of(outcome), published(data, method)
-    ours: Cell = missing(outcome)
-    if result is not None and result[metric]["mean"] is not None:
-        ours = Value(result[metric]["mean"], result[metric]["std"])
+    figures = published(data, method)
+    ours = cell_of(outcome, metric)
     if figures is None or outcome is None:
         return ours, "-", "-"
     figure = getattr(figures, metric)
@@ -111,29 +114,8 @@ def _diagonals(outcome: Outcome | None, data: str, method: str) -> tuple[Cell, C
     return ours, Value(theirs, mark="*" if _impossible(data, method) else "")
 
 
-def comparisons(outcomes: Outcomes, data: str, metric: str) -> dict[str, Comparison]:
-    """PRER against each other method on a data set, by method; only those that have run, for two seeds or more."""
-    prer = values_of(outcomes.get((data, "prer")), metric)
-    others = {m: values_of(o, metric) for (name, m), o in outcomes.items() if name == data and m not in ("prer", EXTRA)}
-    pairs = {m: compare(prer, values) for m, values in others.items() if prer and values}
-    return dict(zip(pairs, family(list(pairs.values())), strict=True))
-
-
 def values_of(outcome: Outcome | None, metric: str) -> list[float] | None:
     """A metric of each seed; None where nothing can be compared."""
     result = result_of(outcome)
     values = result[metric]["values"] if result else []
     return None if len(values) < 2 or None in values else values
-
-
-def significance(request: Request, outcomes: Outcomes, data: Sequence[str]) -> Table:
-    """Which differences between PRER and the others are more than chance."""
-    rows: list[list[Cell]] = []
-    for name in data:
-        for metric, label in METRICS.items():
-            for method, c in comparisons(outcomes, name, metric).items():
-                interval = [Value(v, digits=2, signed=True) for v in (c.difference, c.low, c.high)]
-                ps = [Value(p, digits=4) for p in (c.p, c.adjusted)]
-                rows.append([f"{request.title(name)} {label}", f"PRER - {TITLES[method]}", *interval, *ps, c.verdict])
-    columns = ["", "compared", "difference", "from", "to", "p", "p, Holm", "PRER is"]
-    return Table("table1-significance", "PRER against the other methods, seed by seed", columns, rows, [RULE])

@@ -1,0 +1,55 @@
+"""Which differences between PRER and the other methods are more than chance: Table 1 again, with more seeds."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from prer.paper.plan import Request
+from prer.paper.published import TITLES
+from prer.paper.table1 import METRICS, Outcomes, cell_of, failures, spread, values_of
+from prer.paper.tables import Cell, Table, Value
+from prer.significance import LEVEL, MARGIN, Comparison, compare, family
+
+RULE = (
+    f"Paired t-tests over seeds, Holm's correction over the methods compared on the same data set and metric. Better "
+    f"or worse: the corrected p is below {LEVEL}; not worse: it is not, and the 95 % interval lies above -{MARGIN} "
+    "points."
+)
+
+
+def tables(request: Request, outcomes: Outcomes) -> list[Table]:
+    """Every method with so many seeds, and PRER against each of the others."""
+    data = list(dict.fromkeys(name for name, _ in outcomes))
+    made = [_values(request, outcomes, data), _compared(request, outcomes, data)]
+    return [table for table in made if table.rows]
+
+
+def _values(request: Request, outcomes: Outcomes, data: Sequence[str]) -> Table:
+    columns = ["", *(f"{request.title(name)} {label}" for name in data for label in METRICS.values())]
+    methods = list(dict.fromkeys(method for _, method in outcomes))
+    rows: list[list[Cell]] = [
+        [TITLES[m], *(cell_of(outcomes.get((name, m)), metric) for name in data for metric in METRICS)] for m in methods
+    ]
+    caption = f"BWT and Accuracy again, {spread(outcomes)}"
+    return Table("significance-values", caption, columns, rows, [*request.remarks(data), *failures(request, outcomes)])
+
+
+def _compared(request: Request, outcomes: Outcomes, data: Sequence[str]) -> Table:
+    """Which differences between PRER and the others are more than chance."""
+    rows: list[list[Cell]] = []
+    for name in data:
+        for metric, label in METRICS.items():
+            for method, c in comparisons(outcomes, name, metric).items():
+                interval = [Value(v, digits=2, signed=True) for v in (c.difference, c.low, c.high)]
+                ps = [Value(p, digits=4) for p in (c.p, c.adjusted)]
+                rows.append([f"{request.title(name)} {label}", f"PRER - {TITLES[method]}", *interval, *ps, c.verdict])
+    columns = ["", "compared", "difference", "from", "to", "p", "p, Holm", "PRER is"]
+    return Table("significance", "PRER against the other methods, seed by seed", columns, rows, [RULE])
+
+
+def comparisons(outcomes: Outcomes, data: str, metric: str) -> dict[str, Comparison]:
+    """PRER against each other method on a data set, by method; only those that have run, for two seeds or more."""
+    prer = values_of(outcomes.get((data, "prer")), metric)
+    others = {m: values_of(o, metric) for (name, m), o in outcomes.items() if name == data and m != "prer"}
+    pairs = {m: compare(prer, values) for m, values in others.items() if prer and values}
+    return dict(zip(pairs, family(list(pairs.values())), strict=True))
