@@ -8,7 +8,9 @@ import os
 import platform
 import stat
 import subprocess
+import time
 import tomllib
+from collections import deque
 from collections.abc import Iterator
 from contextlib import chdir, contextmanager, nullcontext
 from dataclasses import dataclass
@@ -28,6 +30,7 @@ FOLDERS = ("checkpoint", "model", "memory")
 LOCK = FILES[-1]
 HARMLESS = (LOCK, f".{FILES[0]}.new")  # all that there is of a run that was killed as it wrote its experiment
 MOST_BYTES = 2**28  # of a file that is read whole; the matrix of a thousand tasks and ten seeds is smaller
+MOST_LINE = 2**24  # characters of an event that is looked at
 RECORDED_PACKAGES = ("torch", "numpy", "scikit-learn", "safetensors")
 
 
@@ -204,6 +207,34 @@ class Record:
         with (self.path / "events.jsonl").open("a", encoding="utf-8") as file:
             file.write(json.dumps(_finite(event), allow_nan=False) + "\n")
 
+    def events(self, follow: bool = False, pause: float = 1.0) -> Iterator[dict[str, Any]]:
+        """The events that are whole, {} for a line that is none; with `follow` also those that come until it ends."""
+        file, position = self.path / "events.jsonl", 0
+        while True:
+            ended = not follow or not self.running()  # asked before reading: what comes before is then there
+            try:
+                if not stat.S_ISREG(file.lstat().st_mode):
+                    return  # a pipe would keep us waiting
+                with file.open("rb") as events:
+                    position = position if position <= events.seek(0, os.SEEK_END) else 0  # the run began anew
+                    events.seek(position)
+                    for line in iter(lambda: events.readline(MOST_LINE), b""):
+                        if not line.endswith(b"\n") and len(line) < MOST_LINE:
+                            break  # it is being written
+                        position = events.tell()
+                        yield _event(line)
+            except FileNotFoundError:
+                pass
+            if ended:
+                return
+            time.sleep(pause)
+
+    @property
+    def failure(self) -> str:
+        """Why the run failed when it was last tried; empty where it did not."""
+        last = deque(self.events(), maxlen=1)
+        return str(last[0].get("reason", "")) if last and last[0].get("event") == "failed" else ""
+
     def finish(self, result: dict[str, Any]) -> None:
         """Write the result; its presence is what makes a run finished, so it appears whole, last or not at all."""
         self.secure_events()
@@ -219,6 +250,14 @@ class Record:
         temporary = self.path / f".{name}.new"
         durable(temporary, text.encode())
         temporary.replace(self.path / name)
+
+
+def _event(line: bytes) -> dict[str, Any]:
+    try:
+        event = json.loads(line)
+    except (ValueError, RecursionError):
+        return {}
+    return event if isinstance(event, dict) else {}
 
 
 def _whole(result: dict[str, Any]) -> bool:

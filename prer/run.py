@@ -175,6 +175,9 @@ def _execute(
         except Interrupted as interrupted:
             interrupted.folder = str(record.path)
             raise
+        except RunError as error:
+            record.event({"event": "failed", "reason": str(error)})
+            raise
     return record
 
 

@@ -32,6 +32,7 @@ from folders import (
 )
 
 from prer.checkpoint import Checkpoint
+from prer.record import Record
 
 FILES = ("experiment.toml", "environment.json", "events.jsonl", "checkpoint/checkpoint.json")
 FILES += ("checkpoint/state.safetensors",)
@@ -512,10 +513,12 @@ def test_a_loss_that_is_no_number_ends_the_run_and_leaves_the_checkpoint_whole(c
     assert re.fullmatch(
         r"prer: the loss of seed 0 became nan in task 1, phase 'head', epoch 2; try a lower learning rate\n", err
     ), err
+    assert f"prer: {Record(the_run(here)).failure}\n" == err
     saved = Checkpoint(the_run(here) / "checkpoint").read()
     assert saved is not None and saved.phases["head"].epochs == 1
     assert all(tensor.isfinite().all() for trained in saved.phases.values() for tensor in trained.tensors.values())
-    resumed(capsys, the_run(here), whole)
+    resumed(capsys, the_run(here), whole)  # with the events of a run that never failed
+    assert Record(the_run(here)).failure == ""
 
 
 # -- what a review found -----------------------------------------------------------------------------------------------

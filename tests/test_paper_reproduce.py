@@ -133,6 +133,9 @@ def test_a_run_that_fails_leaves_a_cell_that_says_so(capsys, tmp_path, monkeypat
     out, err = told(capsys, "table1", *FAST, "--only", "naive", code=1)
     assert "| Naive | failed: the loss of seed" in (tmp_path / "runs/table1.md").read_text("utf-8")
     assert "Failed: Naive on digits: the loss of seed" in out and "the same command tries again" in err
+    assert (
+        "Failed: Naive on digits: the loss of seed" in told(capsys, "table1", *FAST, "--only", "naive", "--finished")[0]
+    )
 
 
 def test_data_from_a_folder(capsys, tmp_path):

@@ -120,6 +120,20 @@ def test_half_a_run_is_shown_from_its_events(capsys, tmp_path):
     assert f">{R[2, 0]:.2f}</td>" not in html
 
 
+def test_a_run_that_failed_says_why_and_is_not_waited_for(capsys, monkeypatch, tmp_path, undrawn):
+    folder = fake(tmp_path / "lost", until=2)
+    with (folder / "events.jsonl").open("a") as events:
+        events.write('{"event": "failed", "reason": "the loss became nan <b>"}\n')
+    monkeypatch.setattr(watch.time, "sleep", lambda seconds: pytest.fail("there is nothing to wait for"))
+    _, out, _ = outcome(capsys, "report", "lost", "--watch")
+    assert "lost: it failed; tasks learned: 2; it said: the loss became nan <b>" in out
+    html = Path("report.html").read_text("utf-8")
+    assert "it said: the loss became nan &lt;b&gt;" in html and "<strong>failed</strong>" in html
+    with (folder / "events.jsonl").open("a") as events:
+        events.write('{"event": "epoch", "task": 2, "phase": "head", "epoch": 0, "loss": [1.0], "seconds": 1.0}\n')
+    assert "it is not finished; tasks learned: 2" in page("lost")  # it is being tried again
+
+
 def test_a_run_that_has_hardly_begun(tmp_path, undrawn):
     (fake(tmp_path / "new", until=0) / "events.jsonl").unlink()
     assert "it is not finished, and it has no events yet" in page("new")

@@ -11,16 +11,11 @@ Any tracker is fed in a few lines; here MLflow:
 
 from __future__ import annotations
 
-import json
-import time
 from collections.abc import Iterator
 from pathlib import Path
-from stat import S_ISREG
 from typing import Any, NamedTuple
 
 from prer.record import Record
-
-MOST_LINE = 2**24  # characters of an event that is looked at
 
 
 class Scalar(NamedTuple):
@@ -36,7 +31,7 @@ def scalars(run: Path, follow: bool = False, pause: float = 1.0) -> Iterator[Sca
     """All numbers of a run's events, in their order; with `follow` until the run ends or is stopped."""
     record = Record(run)
     seeds = [seed for seed in record.experiment.get("seeds", []) if type(seed) is int]
-    for event in events(record, follow, pause):
+    for event in record.events(follow, pause):
         try:
             yield from of_event(event, seeds)
         except (KeyError, TypeError, ValueError, AttributeError):  # not one of ours
@@ -62,37 +57,3 @@ def of_event(event: dict[str, Any], seeds: list[int]) -> Iterator[Scalar]:
         for seed, value in zip(seeds, values, strict=True):
             if value is not None and abs(step) < 2**62:  # None: it was not finite
                 yield Scalar(seed, name, int(step), float(value))
-
-
-def events(record: Record, follow: bool = False, pause: float = 1.0) -> Iterator[dict[str, Any]]:
-    """The events that are whole; with `follow` also those that come while the run is running."""
-    position = 0
-    while True:
-        ended = not record.running()  # asked before reading: what comes before is then there
-        try:
-            if not S_ISREG((record.path / "events.jsonl").lstat().st_mode):
-                return  # a pipe would keep us waiting
-            with (record.path / "events.jsonl").open("rb") as file:
-                file.seek(0, 2)
-                position = position if position <= file.tell() else 0  # the run began anew
-                file.seek(position)
-                for line in iter(lambda: file.readline(MOST_LINE), b""):
-                    if not line.endswith(b"\n") and len(line) < MOST_LINE:
-                        break  # it is being written
-                    position = file.tell()
-                    event = _parsed(line)
-                    if event is not None:
-                        yield event
-        except FileNotFoundError:
-            pass
-        if ended or not follow:
-            return
-        time.sleep(pause)
-
-
-def _parsed(line: bytes) -> dict[str, Any] | None:
-    try:
-        event = json.loads(line)
-    except (ValueError, RecursionError):
-        return None
-    return event if isinstance(event, dict) else None

@@ -9,7 +9,6 @@ from dataclasses import dataclass, fields
 
 import numpy as np
 
-from prer.disk import content
 from prer.engines import Outcome
 from prer.experiment import Experiment, merged
 from prer.learners.base import Learner
@@ -18,7 +17,7 @@ from prer.paper.plan import EXTRA, Key, Request
 from prer.paper.significance import RULE
 from prer.paper.table1 import METRICS, Outcomes, cell_of, failures, missing, result_of, spread, values_of
 from prer.paper.tables import Cell, Table, Value
-from prer.record import MOST_BYTES, Record
+from prer.record import Record
 from prer.significance import LEVEL, Comparison, compare, family
 
 OURS = "ours"
@@ -202,11 +201,10 @@ def _constant(record: Record) -> tuple[str, str]:
 
 def _apart(record: Record) -> tuple[str, str]:
     """From the figures of health of the last task, mean over classes for each seed."""
+    health = [event for event in record.events() if event.get("event") == "health"]
     try:
-        text = content(record.path / "events.jsonl", MOST_BYTES).decode("utf-8")
-        health = [event for event in map(json.loads, text.splitlines()) if event["event"] == "health"]
         last = [event["agreement"] for event in health if event["task"] == health[-1]["task"]]
-    except (OSError, ValueError, KeyError, TypeError):  # the result is whole, but what led to it was taken away
+    except KeyError:  # the result is whole, but what led to it was changed
         last = []
     if not last:
         return "", "not known"
@@ -215,5 +213,6 @@ def _apart(record: Record) -> tuple[str, str]:
     interval = (
         f" (95 % interval from {c.low + AGREEMENT:.1f} to {c.high + AGREEMENT:.1f})" if len(agreement) > 1 else ""
     )
-    text = f"{agreement.mean():.1f} %{interval}"
+    real = (record.result or {})["final_accuracy"]["mean"]
+    text = f"{agreement.mean():.1f} %{interval}; of real test samples {real:.1f} %"
     return text, "holds" if c.low > 0 else "does not hold" if c.high < 0 and c.p < LEVEL else "not decided"

@@ -152,6 +152,7 @@ def found(experiments: Mapping[Key, Experiment], out: Path) -> dict[Key, Outcome
     """What there is of these runs, without running anything."""
     outcomes = {}
     for key, experiment in experiments.items():
-        missing = Outcome(experiment, Record(out / experiment.folder), NOT_RUN, trained=False)
+        record = Record(out / experiment.folder)
+        missing = Outcome(experiment, record, record.failure or NOT_RUN, trained=False)
         outcomes[key] = ended_before(experiment, out) or missing
     return outcomes

@@ -25,7 +25,7 @@ class Run:
 
     Attributes:
         path: its folder.
-        state: finished, not finished, or damaged.
+        state: finished, not finished, failed, or damaged.
         notes: what is wrong or missing, a sentence each.
         result: what result.json says, or None.
         experiment: what experiment.toml says; empty where it cannot be read.
@@ -55,7 +55,7 @@ class Run:
             run.state = "damaged"
             run.notes.append("its result.json is damaged; what is shown comes from its events")
         if run.result is None and run.state != "damaged":
-            run.state = "not finished"
+            run.state = "failed" if run.story.failure else "not finished"
             run.notes.append(run.progress())
         return run
 
@@ -65,6 +65,8 @@ class Run:
         if story.complaint:
             return f"it is not finished, and {story.complaint}"
         last = story.last
+        if story.failure:
+            return f"it failed; tasks learned: {done}; it said: {story.failure}"
         if not last:
             return f"it is not finished; tasks learned: {done}"
         epoch = f"epoch {text(last.get('epoch', 0) + 1 if type(last.get('epoch')) is int else '?')}"

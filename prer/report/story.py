@@ -4,14 +4,14 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import dataclass, field
 from pathlib import Path
+from stat import S_ISREG
 from typing import Any
 
 import numpy as np
 
-from prer.disk import content
+from prer.record import Record
 from prer.report.wording import numbers, text
 
 MOST_BYTES = 2**26  # of the events of one run
@@ -34,29 +34,35 @@ class Story:
     last: dict[str, Any] = field(default_factory=dict)  # the last epoch
     strange: int = 0  # lines that are no events
     complaint: str = ""
+    failure: str = ""  # why it failed, where nothing came after that
 
     @classmethod
     def read(cls, folder: Path) -> Story:
         """The events in a run folder, or none."""
         story = cls()
         try:
-            lines = content(folder / "events.jsonl", MOST_BYTES).decode("utf-8", "replace").splitlines()
+            about = (folder / "events.jsonl").lstat()
+            if not S_ISREG(about.st_mode) or about.st_size > MOST_BYTES:
+                story.complaint = "its events cannot be read"
+                return story
+            for event in Record(folder).events():
+                try:
+                    story.take(event)
+                except (ValueError, TypeError, KeyError):
+                    story.strange += 1
         except FileNotFoundError:
             story.complaint = "it has no events yet"
-            return story
-        except (OSError, ValueError):
+        except OSError:
             story.complaint = "its events cannot be read"
-            return story
-        for line in lines:
-            try:
-                story.take(json.loads(line))
-            except (ValueError, TypeError, KeyError, RecursionError):
-                story.strange += 1
         return story
 
     def take(self, event: dict[str, Any]) -> None:
         """Take in one event; ValueError or the like where it is none."""
+        if event.get("event") == "failed":
+            self.failure = text(event["reason"], 500)
+            return
         kind, task = event["event"], event["task"]
+        self.failure = ""  # it was tried again
         if type(task) is not int or not 0 <= task < MOST_TASKS:
             raise ValueError("no such task")
         if kind == "task":
