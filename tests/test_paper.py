@@ -10,13 +10,17 @@ import pytest
 from prer.data.catalogue import CATALOGUE
 from prer.evaluation import diagonal
 from prer.experiment import Experiment
-from prer.paper import DATA, LITERAL, METHODS, file_of, settings
+from prer.paper import DATA, LITERAL, METHODS, claims, document, file_of, settings
+from prer.paper.document import TABLES
 from prer.paper.plan import Request
 from prer.paper.published import FORMULAS, TABLE1, TABLE2, TITLES, implied_diagonal, published
+from prer.paper.reproduce import NEEDED, clocks, found
 from prer.paper.table2 import KEPT, symbols
+from prer.paper.tables import Value
 from prer.record import Record
 
 RECORDS = Path(__file__).parents[1] / "benchmarks" / "records"
+PARTS = {"kmnist": "kmnist10k", "svhn": "svhn46k"}  # of the paper's data, by the names of their folders
 FILES = [(data, method) for data in DATA for method in METHODS] + [(data, "prer-literal") for data in LITERAL]
 
 
@@ -104,6 +108,22 @@ def test_accuracy_is_the_diagonal_and_bwt_in_every_record(path):
             assert implied == pytest.approx(diagonal(np.array(matrix, float))) and implied <= 100
 
 
+def test_the_document_and_the_readme_say_what_the_records_say():
+    root, request = RECORDS.parents[1], Request(paths=PARTS, variants=claims.NAMES, finished=True)
+    outcomes = {name: found(NEEDED[name](request), RECORDS / "paper") for name in TABLES}
+    text = document.text(request, outcomes, clocks(RECORDS / "paper"))
+    assert (root / "REPRODUCIBILITY.md").read_text("utf-8") == text
+    readme = (root / "README.md").read_text("utf-8").replace("−", "-")
+    for method in METHODS:
+        (row,) = (line for line in readme.splitlines() if line.endswith(f"| `--only {method}` |"))
+        for data in DATA:
+            result = outcomes["significance"][data, method].record.result
+            assert ", ".join(str(Value(result[m]["mean"], result[m]["std"])) for m in ("accuracy", "bwt")) in row
+        for data in LITERAL:
+            result = outcomes["table2"][data, method].record.result
+            assert f"{result['memory_floats'][-1]:,}" in row and f"{result['seconds']['total']:.1f}" in row
+
+
 @pytest.mark.parametrize(
     ("data", "method", "floats"),
     [
@@ -127,8 +147,7 @@ def test_the_formulas_of_table_2(data, method, floats):
 
 @pytest.mark.parametrize("data", ["mnist", "cifar10"])
 def test_the_memory_in_the_formula_is_that_of_a_run(data):
-    folders = list((RECORDS / "paper").glob(f"{data}-prer-*"))
-    assert folders
-    for folder in folders:
-        experiment, result = Experiment.parse(Record(folder).experiment), Record(folder).result
+    for method in ("prer", "prer-literal"):
+        experiment = Request().experiment(data, method)
+        result = Record(RECORDS / "paper" / experiment.folder).result
         assert symbols(experiment, CATALOGUE[data].shape)["NF"] == result["memory_floats"][-1]
