@@ -9,6 +9,7 @@ import pytest
 from folders import pretended
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from scipy.stats import ttest_ind
 
 from prer.engines import Outcome
 from prer.paper import METHODS, claims, document, plan, significance, table1, table2
@@ -53,12 +54,25 @@ def test_table_1_cell_by_cell(mnist):
     assert of["PRER"] == {"": "PRER", "MNIST BWT": "-0.50 ± 0.25", "MNIST Accuracy": "98.92 ± 0.36"}
     assert of["PRER, the paper"]["MNIST BWT"] == "-0.14 ± 0.01"
     assert (of["PRER, difference"]["MNIST BWT"], of["PRER, difference"]["MNIST Accuracy"]) == ("-0.36", "-0.49")
-    assert of["EWC, the paper"]["MNIST BWT"] == "-7.89 ± 1.44*" and table.notes[0].startswith("* ")
+    assert (of["PRER, verdict"]["MNIST BWT"], of["LWF, verdict"]["MNIST BWT"]) == ("no difference", "above")
+    assert of["EWC, the paper"]["MNIST BWT"] == "-7.89 ± 1.44*" and table.notes[1].startswith("* ")
     assert of["GEM"]["MNIST BWT"] == "not run" and of["GEM, difference"]["MNIST BWT"] == "-"
     assert of["ER"]["MNIST Accuracy"] == "failed: the loss became nan_1 & 100 %"
     assert table.notes[-1] == "Failed: ER on MNIST: the loss became nan_1 & 100 %"
     assert of["PRER, literal"]["MNIST BWT"] == "not run" and "PRER, literal, the paper" not in of
     assert cells(check)["EWC"] == {"": "EWC", "MNIST ours": "99.25 ± 0.25", "MNIST the paper": "100.10*"}
+
+
+@pytest.mark.parametrize("mean", [98.9, 99.2, 99.41, 99.7, 99.9])
+def test_a_verdict_is_that_of_welchs_test(tmp_path, mean):
+    experiment = plan.of_table1(Request(only=("mnist", "prer")))["mnist", "prer"]
+    values = mean + np.array([-0.3, -0.1, 0.0, 0.1, 0.3])
+    pretended(tmp_path, experiment, values, np.zeros(5))
+    table, _ = table1.tables(MNIST, found({("mnist", "prer"): experiment}, tmp_path))
+    theirs = 99.41 + 0.10 * np.array([-1.5, -0.5, 0.0, 0.5, 1.5]) / np.std([-1.5, -0.5, 0.0, 0.5, 1.5], ddof=1)
+    test = ttest_ind(values, theirs, equal_var=False)  # on five numbers with the paper's mean and deviation
+    word = "no difference" if test.pvalue >= 0.05 else "above" if test.statistic > 0 else "below"
+    assert cells(table)["PRER, verdict"]["MNIST Accuracy"] == word
 
 
 def test_significance_has_every_method_and_every_comparison(mnist):
@@ -139,8 +153,9 @@ def test_table_2_counts_and_times(tmp_path):
     experiments = plan.of_table2(MNIST)
     assert {e.seeds for e in experiments.values()} == {(0,)} and len(experiments) == 6
     pretended(tmp_path, experiments["mnist", "er"], [99.0], [-1.0], memory_floats=[1, 2, 3, 4, 834_000])
-    (table,) = table2.tables(MNIST, found(experiments, tmp_path))
+    table, ratios = table2.tables(MNIST, found(experiments, tmp_path))
     of = cells(table)
+    assert [list(map(str, row)) for row in ratios.rows] == [["ER on MNIST", "1.00", "72"]]  # 15 min over 12.5 s
     ours, formula, paper, samples, seconds, minutes = list(of["ER"].values())[2:]
     assert (ours, formula, paper, samples, seconds, minutes) == ("834,000", "834,000", "834,000", "0", "12.5", "15")
     assert list(of["EWC"].values())[2:] == ["not run", "308,830", "310,000", "-", "-", "12"]

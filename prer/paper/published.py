@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+RUNS = 5  # behind each mean and standard deviation
 TASKS = 5  # of two classes each, on every data set
 TITLES = {"mnist": "MNIST", "kmnist": "KMNIST", "svhn": "SVHN", "cifar10": "CIFAR10", "digits": "digits"}
 TITLES |= {"naive": "Naive", "lwf": "LWF", "ewc": "EWC", "gem": "GEM", "er": "ER", "prer": "PRER"}

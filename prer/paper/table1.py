@@ -10,11 +10,16 @@ import numpy as np
 from prer.engines import Outcome
 from prer.evaluation import diagonal
 from prer.paper.plan import EXTRA, Key, Request
-from prer.paper.published import TITLES, implied_diagonal, published
+from prer.paper.published import RUNS, TITLES, Figure, implied_diagonal, published
 from prer.paper.tables import Cell, Table, Value
+from prer.significance import LEVEL
 
 METRICS = {"bwt": "BWT", "accuracy": "Accuracy"}
 Outcomes = Mapping[Key, Outcome]
+VERDICT = (
+    "Verdict: ours is above or below the paper's where Welch's t-test, of means, deviations and counts, has a p below "
+    f"{LEVEL}; each number is tested by itself."
+)
 MOST = 40  # characters of an error in a cell; a note has all of it
 
 
@@ -68,24 +73,37 @@ def _main(request: Request, outcomes: Outcomes, data: Sequence[str], methods: Se
     rows: list[list[Cell]] = []
     for method in methods:
         of_method = [_cells(outcomes.get((name, method)), name, method, key) for name in data for key in METRICS]
-        ours, theirs, apart = (list(column) for column in zip(*of_method, strict=True))
+        ours, theirs, apart, verdict = (list(column) for column in zip(*of_method, strict=True))
         title, paper = TITLES[method], [] if method == EXTRA else [[f"{TITLES[method]}, the paper", *theirs]]
-        rows += [[title, *ours], *paper, [f"{title}, difference", *apart]]
+        rows += [[title, *ours], *paper, [f"{title}, difference", *apart], [f"{title}, verdict", *verdict]]
     caption = f"Table 1: BWT and Accuracy in points and per cent, {spread(outcomes)}"
     impossible = [m for m in methods for name in data if _impossible(name, m) and m != EXTRA]
-    notes = ["* BWT and Accuracy contradict each other: see the diagonal."] if impossible else []
+    notes = [VERDICT, *(["* BWT and Accuracy contradict each other: see the diagonal."] if impossible else [])]
     return Table("table1", caption, columns, rows, [*notes, *request.remarks(data), *failures(request, outcomes)])
 
 
-def _cells(outcome: Outcome | None, data: str, method: str, metric: str) -> tuple[Cell, Cell, Cell]:
-    """Ours, the paper's, and the difference."""
+def _cells(outcome: Outcome | None, data: str, method: str, metric: str) -> tuple[Cell, Cell, Cell, Cell]:
+    """Ours, the paper's, the difference, and whether that is more than chance."""
     figures = published(data, method)
     ours = cell_of(outcome, metric)
     if figures is None or outcome is None:
-        return ours, "-", "-"
+        return ours, "-", "-", "-"
     figure = getattr(figures, metric)
     theirs = Value(figure.mean, figure.std, mark="*" if _impossible(data, method) else "")
-    return ours, theirs, Value(ours.mean - figure.mean, signed=True) if isinstance(ours, Value) else "-"
+    if not isinstance(ours, Value):
+        return ours, theirs, "-", "-"
+    verdict = _verdict(ours, len((outcome.record.result or {})["seeds"]), figure)
+    return ours, theirs, Value(ours.mean - figure.mean, signed=True), verdict
+
+
+def _verdict(ours: Value, n: int, figure: Figure) -> str:
+    """Whether ours, of n seeds, is above or below the paper's by more than chance."""
+    from scipy.stats import ttest_ind_from_stats
+
+    if ours.std is None:
+        return "-"
+    p = ttest_ind_from_stats(ours.mean, ours.std, n, figure.mean, figure.std, RUNS, equal_var=False).pvalue
+    return "no difference" if p >= LEVEL else "above" if ours.mean > figure.mean else "below"
 
 
 def _impossible(data: str, method: str) -> bool:

@@ -69,7 +69,23 @@ def tables(request: Request, outcomes: Outcomes) -> list[Table]:
         f"Seconds are those of a whole run of one seed, tests included, one run after another, on {machines}.",
     ]
     caption = "Table 2: scalars kept of the past after the last task, and the time of a training"
-    return [Table("table2", caption, columns, rows, [*notes, *request.remarks(data), *failures(request, outcomes)])]
+    notes += [*request.remarks(data), *failures(request, outcomes)]
+    made = [Table("table2", caption, columns, rows, notes), _beside(request, outcomes, data, methods)]
+    return [table for table in made if table.rows]
+
+
+def _beside(request: Request, outcomes: Outcomes, data: Sequence[str], methods: Sequence[str]) -> Table:
+    """How often ours is theirs, for the methods that have run on data that the paper has."""
+    rows: list[list[Cell]] = []
+    for name in data:
+        for method in methods:
+            result, cost = result_of(outcomes.get((name, method))), TABLE2.get(name, {}).get(method)
+            if result is not None and cost is not None:
+                kept = "-" if cost.kilofloats is None else Value(result["memory_floats"][-1] / (1000 * cost.kilofloats))
+                faster = Value(60 * cost.minutes / result["seconds"]["total"], digits=0)
+                rows.append([f"{TITLES[method]} on {request.title(name)}", kept, faster])
+    columns = ["", "floats, ours over the paper's", "time, the paper's over ours"]
+    return Table("table2-ratios", "Table 2, ours and the paper's", columns, rows)
 
 
 def _cells(outcomes: Outcomes, data: str, method: str) -> list[Cell]:
