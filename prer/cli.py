@@ -377,7 +377,7 @@ def best_of_sweep(
     flag_value="REPRODUCIBILITY.md",
     metavar="[FILE]",
     type=click.Path(path_type=Path, dir_okay=False),
-    help="Also write a document of all that has run.  [default: REPRODUCIBILITY.md]",
+    help="Also write a document of all that has run.  [default: REPRODUCIBILITY.md; with --fast, in --out]",
 )
 def reproduce(
     part: str,
@@ -406,6 +406,8 @@ def reproduce(
     from prer.paper.reproduce import reproduce
 
     request = Request(tuple(filter(None, only.split(","))), device, seeds, fast, places(paths), NAMES, finished)
+    if fast and write == Path("REPRODUCIBILITY.md"):
+        write = out / write  # that of the paper's data is not to be lost
     reproduce(Console(emoji=False, highlight=False), part, request, out, workers, write)
 
 

@@ -114,8 +114,8 @@ def test_a_mosaic_has_a_row_for_each_class():
 @pytest.mark.slow
 def test_everything_at_once_with_the_document(capsys, tmp_path):
     out, _ = told(capsys, "all", *FAST, "--only", "prer", "--write")
-    assert out.splitlines()[-1] == "Written: REPRODUCIBILITY.md" and "claims" not in out
-    text = (tmp_path / "REPRODUCIBILITY.md").read_text("utf-8")
+    assert out.splitlines()[-1] == "Written: runs/REPRODUCIBILITY.md" and "claims" not in out
+    text = (tmp_path / "runs/REPRODUCIBILITY.md").read_text("utf-8")
     assert "## Table 2" in text and "not run" in text and "--only digits,prer --seeds 2 --device cpu --fast" in text
 
 
