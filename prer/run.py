@@ -176,7 +176,8 @@ def _execute(
             interrupted.folder = str(record.path)
             raise
         except RunError as error:
-            record.event({"event": "failed", "reason": str(error)})
+            with contextlib.suppress(OSError):  # a disk that is full must not hide the reason
+                record.event({"event": "failed", "reason": str(error)})
             raise
     return record
 

@@ -3,6 +3,7 @@
 import csv
 import io
 import re
+import shutil
 
 import numpy as np
 import pytest
@@ -12,13 +13,13 @@ from hypothesis import strategies as st
 from scipy.stats import ttest_ind
 
 from prer.engines import Outcome
-from prer.paper import METHODS, claims, document, plan, significance, table1, table2
+from prer.paper import METHODS, ablation, claims, document, plan, significance, table1, table2
 from prer.paper.plan import Request
-from prer.paper.reproduce import found
+from prer.paper.reproduce import NEEDED, found
 from prer.paper.tables import Table, Value, csv_text, escaped, latex, markdown, save
 from prer.significance import compare
 
-MNIST = Request(only=("mnist",), variants=claims.NAMES)
+MNIST = Request(only=("mnist",), variants=ablation.NAMES)
 DIAGONALS, BWTS = np.array([99.0, 99.5, 99.25]), np.array([-0.5, -0.25, -0.75])
 quickly = settings(derandomize=True, database=None, deadline=None, max_examples=60)
 
@@ -54,7 +55,7 @@ def test_table_1_cell_by_cell(mnist):
     assert of["PRER"] == {"": "PRER", "MNIST BWT": "-0.50 ± 0.25", "MNIST Accuracy": "98.92 ± 0.36"}
     assert of["PRER, the paper"]["MNIST BWT"] == "-0.14 ± 0.01"
     assert (of["PRER, difference"]["MNIST BWT"], of["PRER, difference"]["MNIST Accuracy"]) == ("-0.36", "-0.49")
-    assert (of["PRER, verdict"]["MNIST BWT"], of["LWF, verdict"]["MNIST BWT"]) == ("no difference", "above")
+    assert (of["PRER, verdict"]["MNIST BWT"], of["LWF, verdict"]["MNIST BWT"]) == ("not shown", "above")
     assert of["EWC, the paper"]["MNIST BWT"] == "-7.89 ± 1.44*" and table.notes[1].startswith("* ")
     assert of["GEM"]["MNIST BWT"] == "not run" and of["GEM, difference"]["MNIST BWT"] == "-"
     assert of["ER"]["MNIST Accuracy"] == "failed: the loss became nan_1 & 100 %"
@@ -71,7 +72,7 @@ def test_a_verdict_is_that_of_welchs_test(tmp_path, mean):
     table, _ = table1.tables(MNIST, found({("mnist", "prer"): experiment}, tmp_path))
     theirs = 99.41 + 0.10 * np.array([-1.5, -0.5, 0.0, 0.5, 1.5]) / np.std([-1.5, -0.5, 0.0, 0.5, 1.5], ddof=1)
     test = ttest_ind(values, theirs, equal_var=False)  # on five numbers with the paper's mean and deviation
-    word = "no difference" if test.pvalue >= 0.05 else "above" if test.statistic > 0 else "below"
+    word = "not shown" if test.pvalue >= 0.05 else "above" if test.statistic > 0 else "below"
     assert cells(table)["PRER, verdict"]["MNIST Accuracy"] == word
 
 
@@ -162,49 +163,98 @@ def test_table_2_counts_and_times(tmp_path):
     assert of["Naive"]["MNIST floats, the paper"] == "-" and "1 thread" in table.notes[1]
 
 
-def test_claims_follow_from_numbers_by_their_rules(tmp_path):
-    experiments = claims.experiments(MNIST)
-    health = [
-        {"event": "health", "task": t, "class": c, "agreement": [0.99, 0.98, 1.0]} for t in (0, 4) for c in (0, 1)
-    ]
-    pretended(tmp_path, experiments["mnist", "ours"], DIAGONALS, BWTS, health, memory_floats=[1000] * 4 + [1005])
-    worse = np.array([1, 1.1, 0.9])
-    pretended(tmp_path, experiments["mnist", "pixels"], DIAGONALS - worse, BWTS - 5 * worse)
-    pretended(tmp_path, experiments["mnist", "augment-only"], DIAGONALS, BWTS + worse)
-    variants, verdicts = claims.tables(MNIST, found(experiments, tmp_path))
-    of = {row[1]: list(map(str, row)) for row in variants.rows}
-    assert of["augment-only"][3:5] == ["0.50 ± 0.35", "+1.00"] and of["gaussian"][3] == "not run"
-    literal = table1.tables(MNIST, found({("mnist", "prer-literal"): experiments["mnist", "literal"]}, tmp_path))
-    assert cells(literal[0])["PRER, literal"]["MNIST BWT"] == "not run"  # the same run
-    assert [row[3] for row in verdicts.rows] == ["holds", "does not hold", "holds", "holds"]
-    assert "+0.50 %" in verdicts.rows[2][2] and "99.0 %" in verdicts.rows[3][2]
+HEALTH = [{"event": "health", "task": t, "class": c, "agreement": [0.99, 0.98, 1.0]} for t in (0, 4) for c in (0, 1)]
+WORSE = np.array([1, 1.1, 0.9])
+
+
+def judged(folder, request=MNIST):
+    """The verdicts on the claims, by claim."""
+    needed = {"claims": ablation.experiments, "significance": plan.of_significance, "table2": plan.of_table2}
+    table = claims.table(request, {name: found(of(request), folder) for name, of in needed.items()})
+    titles = {title: claim for claim, title in claims.CLAIMS.items()}
+    return {titles[row[0]]: tuple(map(str, row[2:])) for row in table.rows}
+
+
+def test_claims_about_variants_follow_by_their_rules(tmp_path):
+    of = {variant: experiment for (_, variant), experiment in ablation.experiments(MNIST).items()}
+    pretended(tmp_path, of["ours"], DIAGONALS, BWTS, HEALTH, memory_floats=[1000] * 4 + [1005])
+    pretended(tmp_path, of["pixels"], DIAGONALS - WORSE, BWTS - 5 * WORSE)
+    pretended(tmp_path, of["no-anchor"], DIAGONALS, BWTS - WORSE)
+    pretended(tmp_path, of["augment-only"], DIAGONALS, BWTS)
+    pretended(tmp_path, of["joint"], DIAGONALS - WORSE, BWTS)
+    half = [event | {"agreement": [0.5, 0.52, 0.49]} for event in HEALTH]
+    pretended(tmp_path, of["literal"], DIAGONALS, BWTS, half)
+    (variants,) = ablation.tables(MNIST, found(ablation.experiments(MNIST), tmp_path))
+    rows = {row[1]: list(map(str, row)) for row in variants.rows}
+    assert rows["joint"][6:8] == ["97.92 ± 0.29", "-1.00"] and rows["gaussian"][3] == "not run"
+    assert (rows["ours"][-1], rows["literal"][-1], rows["joint"][-1]) == ("99.0 ± 1.0", "50.3 ± 1.5", "-")
+    literal = table1.tables(MNIST, found({("mnist", "prer-literal"): of["literal"]}, tmp_path))
+    assert cells(literal[0])["PRER, literal"]["MNIST BWT"] == "-0.50 ± 0.25"  # the same run
+    verdicts = {claim: verdict for claim, (_, verdict) in judged(tmp_path).items()}
+    assert verdicts == {
+        "embeddings": "holds",
+        "regularise": "does not hold",
+        "sparsity": "not run",
+        "phases": "holds",
+        "condition": "does not hold",
+        "ours": "holds",
+        "constant": "holds",
+    } | dict.fromkeys(("bwt", "accuracy", "robust", "memory", "time"), "not run")
+    assert "+0.50 %" in judged(tmp_path)["constant"][0] and "99.0 %" in judged(tmp_path)["ours"][0]
+
+
+def test_claims_about_the_other_methods_follow_by_their_rules(tmp_path):
+    twenty, costs = plan.of_significance(MNIST), plan.of_table2(MNIST)
+    noise = np.random.default_rng(0).normal(size=20)
+    for method in METHODS:
+        lost = 0 if method == "prer" else 1
+        wide = 0.01 if method == "prer" else 1
+        pretended(tmp_path, twenty["mnist", method], 90 - lost + wide * noise, -lost + 0.1 * noise[::-1])
+        kept, seconds = (0, 1.0) if method == "naive" else (100 + 10 * lost, 10.0)
+        pretended(tmp_path, costs["mnist", method], [90.0], [0.0], memory_floats=[kept] * 5, seconds={"total": seconds})
+    found_now = judged(tmp_path)
+    expected = {"bwt": "holds", "accuracy": "holds", "robust": "holds", "memory": "holds", "time": "does not hold"}
+    assert {claim: found_now[claim][1] for claim in expected} == expected
+    for lost in (twenty["mnist", "er"], costs["mnist", "er"]):
+        shutil.rmtree(tmp_path / lost.folder)
+    pretended(tmp_path, twenty["mnist", "er"], 95 + 0.001 * noise, np.ones(20))
+    pretended(tmp_path, costs["mnist", "er"], [90.0], [0.0], memory_floats=[99] * 5, seconds={"total": 10.1})
+    found_now = judged(tmp_path)
+    expected = dict.fromkeys(("bwt", "accuracy", "robust", "memory"), "does not hold") | {"time": "holds"}
+    assert {claim: found_now[claim][1] for claim in expected} == expected
+    assert "to ER" in found_now["accuracy"][0] and "Naive" not in found_now["memory"][0]
+
+
+SEVERAL = ("augment-only", "anchor-only", "neither", "condition-first")  # what they ask cannot be had by one
 
 
 def test_variants_change_one_thing():
-    experiments = claims.experiments(MNIST)
+    experiments = ablation.experiments(MNIST)
     ours = experiments["mnist", "ours"].tables()["learner"]
-    for variant in claims.VARIANTS:
+    for variant in ablation.VARIANTS:
         learner = experiments["mnist", variant.name].tables()["learner"]
         if variant.overrides:
             named = {override.partition("=")[0].removeprefix("learner.") for override in variant.overrides}
-            assert {key for key in ours if learner[key] != ours[key]} <= named
+            assert {key for key in ours if learner[key] != ours[key]} == named
+            assert len(named) == 1 or variant.name in SEVERAL
     pixels = experiments["mnist", "pixels"].tables()["learner"]
     assert pixels["name"] == "dgr" and all(pixels[key] == ours[key] for key in ("channels", "embedding", "batch", "lr"))
     assert experiments["mnist", "pixels"].stream == experiments["mnist", "ours"].stream
     temperatures = {experiments["mnist", v].tables()["learner"]["temperature"] for v in ("ours", "temperature")}
     assert temperatures == {ours["temperature"], 0.8 if ours["temperature"] == 1.0 else 1.0}
     assert experiments["mnist", "literal"].name == "mnist-prer-literal"
-    digits = claims.experiments(Request(fast=True))["digits", "literal"].tables()["learner"]
+    digits = ablation.experiments(Request(fast=True))["digits", "literal"].tables()["learner"]
     assert (digits["norm"], digits["bounded"], digits["condition_size"]) == ("running", False, 10)
 
 
 def test_the_document_says_what_has_run_and_what_has_not(tmp_path, mnist):
-    request = Request(variants=claims.NAMES)
-    needed = {"table1": plan.of_table1, "table2": plan.of_table2, "claims": claims.experiments}
-    outcomes = {name: found(of(request), tmp_path) for name, of in needed.items()}
-    clocks = {"claims": {"made": 38, "runs": 40, "workers": 12, "seconds": 312.4}}
+    request = Request(variants=ablation.NAMES)
+    outcomes = {name: found(NEEDED[name](request), tmp_path) for name in document.TABLES}
+    of_claims = [outcome.record.path.name for outcome in outcomes["claims"].values()]
+    clocks = {"claims": document.Clock([*of_claims[:9], "other"], 12, 312.4), "table2": document.Clock(["x"], 1, 9.0)}
     text = document.text(request, outcomes, clocks)
-    assert "38 of these 40 runs were made by one command in 312 s, 12 at a time" in text
+    assert f"9 of these {len(of_claims)} runs were made by one command, which took 312 s for 10 runs, 12 at a" in text
+    assert text.count("by one command, which") == 1  # none of those of table 2 is a row
     assert "| PRER | -0.50 ± 0.25 | 98.92 ± 0.36 | not run |" in text
     assert "`prer reproduce table1 --only mnist,prer`" in text and "| 0 to 2 | 12.5 | CPU" in text
     assert (
@@ -229,13 +279,22 @@ def test_a_command_in_the_document_has_no_path_of_ours(tmp_path):
     assert table.rows[0][1] == "not run" and table.rows[0][-1] == command
 
 
-def test_a_claim_without_events_is_not_known(tmp_path):
-    experiments = claims.experiments(Request(only=("mnist", "no-anchor"), variants=claims.NAMES))
-    record = pretended(tmp_path, experiments["mnist", "ours"], DIAGONALS, BWTS, memory_floats=[100] * 4 + [102])
-    for text in (None, "{", '{"event": "health"}\n', '{"event": "task"}\n'):
-        (record.path / "events.jsonl").unlink() if text is None else (record.path / "events.jsonl").write_text(text)
-        _, verdicts = claims.tables(MNIST, found(experiments, tmp_path))
-        assert [row[3] for row in verdicts.rows] == ["not run", "not run", "does not hold", "not known"]
+@pytest.mark.parametrize(
+    "text",
+    [
+        None,
+        "{",
+        '{"event": "health"}\n',
+        '{"event": "task"}\n',
+        '{"event": "health", "task": 4, "agreement": [null]}\n',
+    ],
+)
+def test_a_claim_without_events_is_not_known(tmp_path, text):
+    ours = ablation.experiments(MNIST)["mnist", "ours"]
+    record = pretended(tmp_path, ours, DIAGONALS, BWTS, memory_floats=[100] * 4 + [102])
+    (record.path / "events.jsonl").unlink() if text is None else (record.path / "events.jsonl").write_text(text)
+    verdicts = {claim: verdict for claim, (_, verdict) in judged(tmp_path).items()}
+    assert (verdicts["ours"], verdicts["constant"], verdicts["phases"]) == ("not known", "does not hold", "not run")
 
 
 TABLES_OF_THE_PAPER = ("-10.09 ± 2.46", "82.67 ± 0.94", "-0.46 ± 0.17", "98.68 ± 0.29", "1,279,000", "8,180,000")

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import NamedTuple
 
 from prer.data.catalogue import CATALOGUE
 from prer.engines import Outcome
 from prer.errors import InputError
-from prer.paper import claims, significance, table1, table2
+from prer.paper import ablation, claims, significance, table1, table2
 from prer.paper.plan import EXTRA, Key, Request
 from prer.paper.published import TABLE1, TABLE2, TITLES, implied_diagonal
 from prer.paper.table1 import Outcomes, missing, result_of
@@ -18,7 +19,7 @@ TABLES = {  # in the order of the document
     "table1": table1.tables,
     "significance": significance.tables,
     "table2": table2.tables,
-    "claims": claims.tables,
+    "claims": ablation.tables,
 }
 SECTIONS = {"table1": "Table 1", "significance": "Significance", "table2": "Table 2", "claims": "Claims"}
 HEAD = """# Reproducibility
@@ -34,11 +35,23 @@ BASELINES = (
 )
 
 
-def text(
-    request: Request, outcomes: Mapping[str, Mapping[Key, Outcome]], clocks: Mapping[str, Mapping[str, float]]
-) -> str:
+class Clock(NamedTuple):
+    """How long a command took, by which most runs of a part were made."""
+
+    folders: Sequence[str]  # of the runs that it made
+    workers: int
+    seconds: float
+
+
+def tables_of(part: str, request: Request, outcomes: Mapping[str, Mapping[Key, Outcome]]) -> list[Table]:
+    """The tables of a part, from what there is of all runs."""
+    made = TABLES[part](request, outcomes[part])
+    return [*made, claims.table(request, outcomes)] if part == "claims" else made
+
+
+def text(request: Request, outcomes: Mapping[str, Mapping[Key, Outcome]], clocks: Mapping[str, Clock]) -> str:
     """The document, from what there is of the runs of each table, and how long they took together."""
-    tables = {name: TABLES[name](request, of_table) for name, of_table in outcomes.items() if of_table}
+    tables = {name: tables_of(name, request, outcomes) for name, of_table in outcomes.items() if of_table}
     parts = [HEAD]
     for name in outcomes:
         parts += [f"## {SECTIONS[name]}\n", *map(markdown, tables.get(name, []))]
@@ -50,7 +63,7 @@ def text(
     return "\n".join(parts) + "\n"
 
 
-def runs(request: Request, outcomes: Outcomes, name: str, clock: Mapping[str, float] | None = None) -> Table:
+def runs(request: Request, outcomes: Outcomes, name: str, clock: Clock | None = None) -> Table:
     """Where and from what each row comes, and the command that makes it."""
     rows: list[list[Cell]] = []
     for (data, method), outcome in outcomes.items():
@@ -64,11 +77,12 @@ def runs(request: Request, outcomes: Outcomes, name: str, clock: Mapping[str, fl
             about = [seeds, time, table2.hardware(outcome.record), commit, digest]
         rows.append([f"{TITLES.get(method, method)} on {request.title(data)}", *about, command])
     notes = request.remarks(list(dict.fromkeys(d for d, _ in outcomes)))
-    if clock is not None:
-        beside = "" if clock["workers"] == 1 else "; the seconds above are those of each with others beside it"
+    here = {outcome.record.path.name for outcome in outcomes.values()}
+    if clock is not None and (made := len(here & set(clock.folders))):
+        beside = "" if clock.workers == 1 else "; the seconds above are those of each with others beside it"
         notes += [
-            f"{clock['made']:g} of these {clock['runs']:g} runs were made by one command in {clock['seconds']:.0f} s, "
-            f"{clock['workers']:g} at a time{beside}."
+            f"{made} of these {len(here)} runs were made by one command, which took {clock.seconds:.0f} s for "
+            f"{len(clock.folders)} runs, {clock.workers} at a time{beside}."
         ]
     columns = [name, "seeds", "seconds", "hardware", "code", "digest", "command"]
     return Table(

@@ -16,6 +16,7 @@ from prer.paper.published import TABLE2, TITLES
 
 Key = tuple[str, str]  # a data set, and a method or a variant
 EXTRA = "prer-literal"
+NOT_RUN = "not run"  # in the place of a result
 FAST = "digits"
 SIGNIFICANCE_SEEDS = 20
 

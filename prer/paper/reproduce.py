@@ -18,20 +18,19 @@ from prer.engines import Local, Outcome, ended_before
 from prer.errors import InputError, RunError
 from prer.experiment import Experiment
 from prer.follow import follow
-from prer.paper import claims, document, figure2, plan
-from prer.paper.document import TABLES
-from prer.paper.plan import Key, Request
+from prer.paper import ablation, document, figure2, plan
+from prer.paper.document import TABLES, Clock, tables_of
+from prer.paper.plan import NOT_RUN, Key, Request
 from prer.paper.tables import Table, save, show
 from prer.record import MOST_BYTES, Record
 
-NOT_RUN = "not run"
-CLOCKS, CLOCK = "clocks.json", ("made", "runs", "workers", "seconds")
+CLOCKS = "clocks.json"
 NEEDED: dict[str, Callable[[Request], dict[Key, Experiment]]] = {
     "table1": plan.of_table1,
     "table2": plan.of_table2,
     "figure2": plan.of_figure2,
-    "claims": claims.experiments,
     "significance": plan.of_significance,
+    "claims": ablation.experiments,
 }
 SLOW = ("prer", "dgr", "gem")  # first, so that no worker is left alone with them
 
@@ -62,7 +61,9 @@ def reproduce(
             outcomes = ended or run_missing(console, name, experiments, out, at_once)
             missing |= {outcome.record.path.name for outcome in outcomes.values() if outcome.error}
             if name in TABLES:
-                publish(console, name, TABLES[name](request, outcomes), out)
+                beside = TABLES if name == "claims" else ()  # claims are about runs of other parts, too
+                every = {other: found(NEEDED[other](request), out) for other in beside} | {name: outcomes}
+                publish(console, name, tables_of(name, request, every), out)
             else:
                 missing |= draw(console, outcomes, out)
     if write is not None:
@@ -107,10 +108,8 @@ def run_missing(
     ready.sort(key=lambda experiment: experiment.learner.name not in SLOW)
     begin = time.perf_counter()
     ended = follow(console, Local(workers).run(ready, out), ready)
-    made = sum(outcome.trained and not outcome.error for outcome in ended)
-    note_clock(
-        out, part, {"made": made, "runs": len(every), "workers": workers, "seconds": time.perf_counter() - begin}
-    )
+    made = [outcome.record.path.name for outcome in ended if outcome.trained and not outcome.error]
+    note_clock(out, part, Clock(made, workers, time.perf_counter() - begin))
     by_hash = {outcome.experiment.hash: outcome for outcome in ended}
     for experiment in every:
         if experiment.hash not in by_hash:
@@ -119,18 +118,22 @@ def run_missing(
     return {key: by_hash[experiment.hash] for key, experiment in experiments.items()}
 
 
-def note_clock(out: Path, part: str, clock: dict[str, float]) -> None:
+def note_clock(out: Path, part: str, clock: Clock) -> None:
     """Keep how long the runs of a part took together, unless a command before made more of them."""
     known = clocks(out)
-    if clock["made"] and clock["made"] >= known.get(part, clock)["made"]:
-        (out / CLOCKS).write_text(json.dumps(known | {part: clock}, indent=1) + "\n", "utf-8")
+    if len(clock.folders) > len(known[part].folders if part in known else ()):
+        plain = {name: of_part._asdict() for name, of_part in (known | {part: clock}).items()}
+        (out / CLOCKS).write_text(json.dumps(plain, indent=1) + "\n", "utf-8")
 
 
-def clocks(out: Path) -> dict[str, dict[str, float]]:
-    """For each part the command that made most of its runs: how many, how many at a time, in how many seconds."""
+def clocks(out: Path) -> dict[str, Clock]:
+    """For each part the command that made most of its runs."""
     try:
         found = json.loads(content(out / CLOCKS, MOST_BYTES))
-        return {part: {key: float(of_part[key]) for key in CLOCK} for part, of_part in found.items()}
+        return {
+            part: Clock(list(map(str, of["folders"])), int(of["workers"]), float(of["seconds"]))
+            for part, of in found.items()
+        }
     except (OSError, ValueError, TypeError, KeyError, AttributeError):  # what is no longer known is not said
         return {}
 

@@ -9,7 +9,7 @@ import numpy as np
 
 from prer.engines import Outcome
 from prer.evaluation import diagonal
-from prer.paper.plan import EXTRA, Key, Request
+from prer.paper.plan import EXTRA, NOT_RUN, Key, Request
 from prer.paper.published import RUNS, TITLES, Figure, implied_diagonal, published
 from prer.paper.tables import Cell, Table, Value
 from prer.significance import LEVEL
@@ -18,7 +18,7 @@ METRICS = {"bwt": "BWT", "accuracy": "Accuracy"}
 Outcomes = Mapping[Key, Outcome]
 VERDICT = (
     "Verdict: ours is above or below the paper's where Welch's t-test, of means, deviations and counts, has a p below "
-    f"{LEVEL}; each number is tested by itself."
+    f"{LEVEL}, each number by itself; otherwise a difference is not shown. Parts of the paper's data are other data."
 )
 MOST = 40  # characters of an error in a cell; a note has all of it
 
@@ -54,7 +54,7 @@ def missing(outcome: Outcome | None) -> str:
     """What stands in the place of a run that is not there."""
     if outcome is None:
         return "-"
-    if outcome.error == "not run":
+    if outcome.error == NOT_RUN:
         return outcome.error
     return f"failed: {outcome.error[:MOST]}{'...' if len(outcome.error) > MOST else ''}"
 
@@ -63,7 +63,7 @@ def failures(request: Request, outcomes: Outcomes) -> list[str]:
     """A note for each reason why runs failed, with all that is known of it."""
     runs: dict[str, list[str]] = {}
     for (data, method), outcome in outcomes.items():
-        if outcome.error not in ("", "not run"):
+        if outcome.error not in ("", NOT_RUN):
             runs.setdefault(outcome.error, []).append(f"{TITLES.get(method, method)} on {request.title(data)}")
     return [f"Failed: {'; '.join(names)}: {error}" for error, names in runs.items()]
 
@@ -72,7 +72,9 @@ def _main(request: Request, outcomes: Outcomes, data: Sequence[str], methods: Se
     columns = ["", *(f"{request.title(name)} {label}" for name in data for label in METRICS.values())]
     rows: list[list[Cell]] = []
     for method in methods:
-        of_method = [_cells(outcomes.get((name, method)), name, method, key) for name in data for key in METRICS]
+        of_method = [
+            _cells(request, outcomes.get((name, method)), name, method, key) for name in data for key in METRICS
+        ]
         ours, theirs, apart, verdict = (list(column) for column in zip(*of_method, strict=True))
         title, paper = TITLES[method], [] if method == EXTRA else [[f"{TITLES[method]}, the paper", *theirs]]
         rows += [[title, *ours], *paper, [f"{title}, difference", *apart], [f"{title}, verdict", *verdict]]
@@ -82,7 +84,9 @@ def _main(request: Request, outcomes: Outcomes, data: Sequence[str], methods: Se
     return Table("table1", caption, columns, rows, [*notes, *request.remarks(data), *failures(request, outcomes)])
 
 
-def _cells(outcome: Outcome | None, data: str, method: str, metric: str) -> tuple[Cell, Cell, Cell, Cell]:
+def _cells(
+    request: Request, outcome: Outcome | None, data: str, method: str, metric: str
+) -> tuple[Cell, Cell, Cell, Cell]:
     """Ours, the paper's, the difference, and whether that is more than chance."""
     figures = published(data, method)
     ours = cell_of(outcome, metric)
@@ -92,7 +96,8 @@ def _cells(outcome: Outcome | None, data: str, method: str, metric: str) -> tupl
     theirs = Value(figure.mean, figure.std, mark="*" if _impossible(data, method) else "")
     if not isinstance(ours, Value):
         return ours, theirs, "-", "-"
-    verdict = _verdict(ours, len((outcome.record.result or {})["seeds"]), figure)
+    whole = request.title(data) == TITLES[data]
+    verdict = _verdict(ours, len((outcome.record.result or {})["seeds"]), figure) if whole else "other data"
     return ours, theirs, Value(ours.mean - figure.mean, signed=True), verdict
 
 
@@ -103,7 +108,7 @@ def _verdict(ours: Value, n: int, figure: Figure) -> str:
     if ours.std is None:
         return "-"
     p = ttest_ind_from_stats(ours.mean, ours.std, n, figure.mean, figure.std, RUNS, equal_var=False).pvalue
-    return "no difference" if p >= LEVEL else "above" if ours.mean > figure.mean else "below"
+    return "not shown" if p >= LEVEL else "above" if ours.mean > figure.mean else "below"
 
 
 def _impossible(data: str, method: str) -> bool:

@@ -1,0 +1,167 @@
+"""The ablation: PRER with one thing changed at a time."""
+
+from __future__ import annotations
+
+import json
+import tomllib
+from dataclasses import dataclass, fields
+
+import numpy as np
+
+from prer.engines import Outcome
+from prer.experiment import Experiment, merged
+from prer.learners.base import Learner
+from prer.paper import LITERAL, file_of
+from prer.paper.plan import EXTRA, Key, Request
+from prer.paper.table1 import METRICS, Outcomes, cell_of, failures, result_of, spread, values_of
+from prer.paper.tables import Cell, Table, Value
+from prer.record import Record
+from prer.significance import Comparison, compare, family
+
+OURS = "ours"
+
+
+@dataclass(frozen=True)
+class Variant:
+    """One change of PRER, and what is asked by it."""
+
+    name: str
+    question: str
+    overrides: tuple[str, ...] = ()
+
+
+VARIANTS = (
+    Variant(OURS, "PRER as in Table 1"),
+    Variant("no-anchor", "no pull on new samples, which is ours", ("learner.anchor=0",)),
+    Variant("no-r", "no pull on old samples", ("learner.weight=0",)),
+    Variant("augment-only", "neither pull: old samples only augment", ("learner.weight=0", "learner.anchor=0")),
+    Variant("regularise-only", "old samples do not augment", ("learner.augment=false",)),
+    Variant("anchor-only", "no old samples at all, but the pull on new ones", ("learner.share=0", "learner.weight=0")),
+    Variant("neither", "no old samples and no pull", ("learner.share=0", "learner.weight=0", "learner.anchor=0")),
+    Variant("gaussian", "a Gaussian for each class, no flow", ("learner.density=gaussian",)),
+    Variant("pixels", "pixels instead of embeddings: DGR, same networks"),
+    Variant("no-sparsity", "no sparsity penalty", ("learner.sparsity=0",)),
+    Variant("sparse-layers", "sparsity of every layer", ("learner.sparsity_on=layers",)),
+    Variant("labels-head", "phase 1 sees labels by the head", ("learner.labels=head",)),
+    Variant("labels-auxiliary", "phase 1 sees labels by a classifier", ("learner.labels=auxiliary",)),
+    Variant("one-level", "one level of the flow", ("learner.levels=1",)),
+    Variant("no-class-prior", "every coupling sees the class, the prior does not", ("learner.class_prior=false",)),
+    Variant("first-and-prior", "only the first coupling and the prior see the class", ("learner.condition=first",)),
+    Variant(
+        "condition-first",
+        "only the first coupling sees the class",
+        ("learner.condition=first", "learner.class_prior=false"),
+    ),
+    Variant("temperature", "a temperature of 1.0, or of 0.8 where ours is 1.0"),
+    Variant("own-samples", "the flow learns its own samples again", ("learner.reencode=false",)),
+    Variant("unbounded", "the scale of couplings not bounded", ("learner.bounded=false",)),
+    Variant("slow-flow", "the paper's rate for the flow", ("learner.lr_flow=1e-4",)),
+    Variant("running-norm", "the paper's norm in the flow", ("learner.norm=running",)),
+    Variant("joint", "one phase instead of three, with the first one's epochs", ("learner.schedule=joint",)),
+    Variant("literal", "all that the paper states at once"),
+)
+NAMES = tuple(variant.name for variant in VARIANTS)
+
+
+def experiments(request: Request) -> dict[Key, Experiment]:
+    """Ours and each variant that is asked for, on data sets that have a literal file."""
+    if "prer" not in request.methods() and not any(name in NAMES for name in request.only):
+        return {}
+    asked = [name for name in request.only if name in NAMES]
+    chosen = [variant for variant in VARIANTS if not asked or variant.name in (OURS, *asked)]
+    return {(data, v.name): _experiment(request, data, v) for data in request.data(LITERAL) for v in chosen}
+
+
+def _experiment(request: Request, data: str, variant: Variant) -> Experiment:
+    ours = request.experiment(data, "prer")
+    if variant.name == "literal":
+        return _literal(request, data)
+    if variant.name == "pixels":
+        return _pixels(data, ours)
+    overrides = variant.overrides
+    if variant.name == "temperature":
+        overrides = ("learner.temperature=0.8" if _setting(ours, "temperature") == 1.0 else "learner.temperature=1.0",)
+    return request.experiment(data, "prer", overrides)
+
+
+def _setting(experiment: Experiment, key: str) -> object:
+    return experiment.tables()["learner"][key]
+
+
+def _literal(request: Request, data: str) -> Experiment:
+    """The paper's own settings; of data that it does not have, those that do not depend on the data."""
+    if data in LITERAL:
+        return request.experiment(data, EXTRA)
+    literal, ours = (tomllib.loads(file_of("mnist", m).read_text("utf-8"))["learner"] for m in (EXTRA, "prer"))
+    of_data = ("channels", "embedding", "batch", "epochs", "epochs_autoencoder", "epochs_flow", "lr", "optimiser")
+    changed = [key for key in literal if key not in of_data and literal[key] != ours[key]]
+    return request.experiment(data, "prer", [f"learner.{key}={json.dumps(literal[key])}" for key in changed])
+
+
+def _pixels(data: str, ours: Experiment) -> Experiment:
+    """DGR with our networks, classifier and epochs."""
+    tables = ours.tables()
+    learner = {key: tables["learner"][key] for key in (f.name for f in fields(Learner))}
+    epochs = {"epochs_generator": tables["learner"]["epochs_autoencoder"], "latent": learner["embedding"]}
+    learner |= {"name": "dgr", "memory_batch": learner["batch"]} | epochs
+    return Experiment.parse(merged(tables, {"name": f"{data}-dgr"}) | {"learner": learner})
+
+
+def tables(request: Request, outcomes: Outcomes) -> list[Table]:
+    """Each variant beside ours."""
+    data = list(dict.fromkeys(name for name, _ in outcomes))
+    questions = {variant.name: variant.question for variant in VARIANTS}
+    rows: list[list[Cell]] = []
+    for name in data:
+        against = {metric: comparisons(outcomes, name, metric) for metric in METRICS}
+        for (owner, variant), outcome in outcomes.items():
+            if owner == name:
+                compared = {metric: of_metric.get(variant) for metric, of_metric in against.items()}
+                same = variant != OURS and outcome.experiment.hash == outcomes[name, OURS].experiment.hash
+                question = questions[variant] + (", as ours has it" if same else "")
+                cells = [c for metric in METRICS for c in _cells(outcome, metric, compared[metric])]
+                agreement = agreement_of(outcome.record) if result_of(outcome) else None
+                kept = "-" if agreement is None else Value(*mean_and_deviation(agreement), digits=1)
+                rows.append([request.title(name), variant, question, *cells, kept])
+    columns = ["data", "variant", "what is changed"]
+    columns += [f"{label}{part}" for label in METRICS.values() for part in ("", ", difference", ", p Holm")]
+    columns += ["samples of their class, %"]
+    notes = [
+        "Differences are variant minus ours, paired over seeds; Holm's correction over the variants of a data set. "
+        "Samples of their class: the share of the samples of the memory that the head of their task takes for the "
+        "class that was asked for, after the last task, mean of the classes; chance is 50 %.",
+    ]
+    notes += [*request.remarks(data), *failures(request, outcomes)]
+    caption = f"PRER with one thing changed at a time, {spread(outcomes)}"
+    return [Table("ablation", caption, columns, rows, notes)]
+
+
+def _cells(outcome: Outcome, metric: str, compared: Comparison | None) -> list[Cell]:
+    value = cell_of(outcome, metric)
+    if compared is None:
+        return [value, "-", "-"]
+    return [value, Value(compared.difference, signed=True), Value(compared.adjusted, digits=4)]
+
+
+def comparisons(outcomes: Outcomes, data: str, metric: str) -> dict[str, Comparison]:
+    """The variants against ours on a data set; only those that have run, and are not the same."""
+    ours, own = values_of(outcomes[data, OURS], metric), outcomes[data, OURS].experiment.hash
+    others = {v: o for (name, v), o in outcomes.items() if name == data and o.experiment.hash != own}
+    values = {variant: values_of(outcome, metric) for variant, outcome in others.items()}
+    pairs = {variant: compare(theirs, ours) for variant, theirs in values.items() if theirs and ours}
+    return dict(zip(pairs, family(list(pairs.values())), strict=True))
+
+
+def agreement_of(record: Record) -> np.ndarray | None:
+    """Per cent of the samples of a memory that are of their class after the last task, of each seed; None: unknown."""
+    health = [event for event in record.events() if event.get("event") == "health"]
+    try:
+        last = [event["agreement"] for event in health if event["task"] == health[-1]["task"]]
+        return 100 * np.mean(last, axis=0) if last else None
+    except (KeyError, TypeError, ValueError):  # the result is whole, but what led to it was changed
+        return None
+
+
+def mean_and_deviation(values: np.ndarray) -> tuple[float, float | None]:
+    """Mean and standard deviation (n - 1), which one value does not have."""
+    return float(values.mean()), float(values.std(ddof=1)) if len(values) > 1 else None
