@@ -274,12 +274,13 @@ def test_it_is_compiled_once_for_each_source_compiler_and_processor(anew, monkey
     assert library.loaded()
     monkeypatch.setattr(library, "_compile", lambda compiler, path: names.append(path.name))
     names: list[str] = []
-    other = tmp_path / "native.c"
-    other.write_text(library.SOURCE.read_text() + "\n")
+    others = [tmp_path / source.name for source in library.SOURCES]
+    for other, source in zip(others, library.SOURCES, strict=True):
+        other.write_text(source.read_text() + "\n" * (source.suffix == ".h"))
     changes = {
         "_processor": lambda: "another",
         "FLAGS": (*library.FLAGS, "-g"),
-        "SOURCE": other,
+        "SOURCES": others,
         "_said_by": lambda _: "another version",
     }
     for attribute, value in changes.items():
@@ -346,5 +347,5 @@ def test_the_source_is_part_of_the_package():
     shipped = project["tool"]["setuptools"]["package-data"]["prer"]
     root = Path(flows.__file__).parent
     others = {p for p in root.rglob("*") if p.is_file() and p.suffix not in (".py", ".pyc")}
-    assert library.SOURCE in others
+    assert {*library.SOURCES} <= others
     assert others == {p for pattern in shipped for p in root.glob(pattern)}

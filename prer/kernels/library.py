@@ -15,7 +15,9 @@ import subprocess
 import tempfile
 from pathlib import Path
 
-SOURCE = Path(__file__).with_name("native.c")
+from torch import Tensor
+
+SOURCES = [Path(__file__).with_name(name) for name in ("native.c", "products.h")]
 # Whatever is not finite must stay so, hence no -ffast-math; these two change no result.
 FLAGS = ("-O3", "-march=native", "-fno-math-errno", "-fno-trapping-math", "-shared", "-fPIC")
 DIGEST = hashlib.sha256().digest_size
@@ -34,7 +36,7 @@ def loaded() -> Library | None:
     try:
         compiler = shlex.split(os.environ.get("CC", "")) or ["cc"]
         version = _said_by([*compiler, "--version"]).splitlines()[0]
-        parts = SOURCE.read_text("utf-8"), *FLAGS, *compiler, version, _processor()
+        parts = *(source.read_text("utf-8") for source in SOURCES), *FLAGS, *compiler, version, _processor()
         key = hashlib.sha256("\0".join(parts).encode()).hexdigest()
         path = _folder() / f"native-{key[:16]}.so"
         if not _whole(path):
@@ -50,6 +52,11 @@ def loaded() -> Library | None:
         return None
     found.compiler = version
     return found
+
+
+def call(name: str, sizes: ctypes.Structure, *tensors: Tensor) -> None:
+    """One of the functions, which know a tensor by where it begins."""
+    getattr(loaded(), name)(ctypes.byref(sizes), *[ctypes.c_void_p(t.data_ptr()) for t in tensors])
 
 
 def _said_by(command: list[str]) -> str:
@@ -91,7 +98,8 @@ def _compile(compiler: list[str], path: Path) -> None:
     """In one stroke: another process may do the same, or look for the library, right now."""
     with tempfile.TemporaryDirectory(dir=path.parent) as folder:
         new = Path(folder) / path.name
-        _said_by([*compiler, *FLAGS, str(SOURCE), "-o", str(new), "-lm"])
+        sources = [str(source) for source in SOURCES if source.suffix == ".c"]
+        _said_by([*compiler, *FLAGS, *sources, "-o", str(new), "-lm"])
         content = new.read_bytes()
         new.write_bytes(content + hashlib.sha256(content).digest())
         new.replace(path)

@@ -7,24 +7,9 @@ contiguous, a few registers wide, small enough for the nearest cache. Columns be
 NaN stays NaN everywhere, so that a training that diverges is noticed: a comparison is always asked so that it does. */
 
 #include <math.h>
-#include <stdint.h>
 #include <string.h>
 
-#if defined __AVX512F__
-#define LANES 16
-#elif defined __AVX__
-#define LANES 8
-#else
-#define LANES 4
-#endif
-#define TALL 6 /* rows of a product that are held in registers */
-#define P (2 * LANES)
-#define INLINE static inline __attribute__((always_inline))
-
-typedef float vec __attribute__((vector_size(4 * LANES), aligned(4), may_alias));
-typedef int32_t ivec __attribute__((vector_size(4 * LANES)));
-typedef uint32_t uvec __attribute__((vector_size(4 * LANES)));
-#define AT(pointer) (*(vec *)(pointer))
+#include "products.h"
 
 typedef struct {
     int64_t S, K, la, lb, H, V, B, bounded;
@@ -51,32 +36,6 @@ INLINE void clear_beyond(int64_t B, int64_t t, int64_t rows, float *x) {
 
 /* -- matrix products ------------------------------------------------------------------------------------------------ */
 
-/* Rows of C [., P] = bias (none: C itself) + A [., I] X [I, P], where A[r, i] is A[r * down + i * right]. */
-INLINE void tile(const int rows, int64_t I, const float *A, int64_t down, int64_t right, const float *X,
-                 const float *bias, float *C) {
-    vec c[TALL][2];
-    for (int r = 0; r < rows; r++)
-        for (int j = 0; j < 2; j++) {
-            if (bias) c[r][j] = bias[r] - (vec){0};
-            else c[r][j] = AT(C + r * P + j * LANES);
-        }
-    for (int64_t i = 0; i < I; i++, A += right, X += P) {
-        vec x0 = AT(X), x1 = AT(X + LANES);
-        for (int r = 0; r < rows; r++) c[r][0] += A[r * down] * x0, c[r][1] += A[r * down] * x1;
-    }
-    for (int r = 0; r < rows; r++)
-        for (int j = 0; j < 2; j++) AT(C + r * P + j * LANES) = c[r][j];
-}
-
-static void product(int64_t M, int64_t I, const float *A, int64_t down, int64_t right, const float *X,
-                    const float *bias, float *C) {
-    int64_t m = 0;
-#define TILES(rows) \
-    for (; m + (rows) <= M; m += (rows)) \
-        tile(rows, I, A + m * down, down, right, X, bias ? bias + m : 0, C + m * P);
-    TILES(TALL) TILES(4) TILES(2) TILES(1)
-}
-
 /* The transpose of panels [T, N, P], itself in panels of columns [ceil(N / P), T * P, P]. */
 static void turn(int64_t T, int64_t N, const float *restrict from, float *restrict to) {
     for (int64_t o = 0; o < N; o += P)
@@ -91,7 +50,7 @@ static void gradient(int64_t B, int64_t M, const float *in, int64_t stride, int6
     for (int64_t o = 0; o < N; o += P) {
         memset(column, 0, 4 * M * P);
         for (int64_t t = 0; t * P < B; t++, turned += P * P)
-            product(M, filled(B, t), in + t * stride, P, 1, turned, 0, column);
+            product(M, filled(B, t), in + t * stride, P, 1, turned, P, 0, column);
         for (int64_t m = 0; m < M; m++) memcpy(g + m * N + o, column + m * P, 4 * filled(N, o / P));
     }
 }
@@ -207,10 +166,10 @@ void forward(const Sizes *n, const float *u, const float *v, const float *weight
             for (int64_t d = 0; d < D; d++) norms += logf(rstd[sk * D + d]);
             for (int64_t t = 0; t < T; t++) {
                 float *normed = keep + t * stride, *h = normed + D * P, *out = h + H * P;
-                product(H, V, weight_condition + sk * V * H, 1, H, vs + t * V * P, bias_in + sk * H, h);
-                product(H, la, weight_in + sk * la * H, 1, H, normed, 0, h);
+                product(H, V, weight_condition + sk * V * H, 1, H, vs + t * V * P, P, bias_in + sk * H, h);
+                product(H, la, weight_in + sk * la * H, 1, H, normed, P, 0, h);
                 for (int64_t j = 0; j < H * P; j++) h[j] = h[j] < 0 ? 0 : h[j];
-                product(2 * lb, H, weight_out + sk * H * 2 * lb, 1, 2 * lb, h, bias_out + sk * 2 * lb, out);
+                product(2 * lb, H, weight_out + sk * H * 2 * lb, 1, 2 * lb, h, P, bias_out + sk * 2 * lb, out);
                 couple(n, normed, out, back + k * D, x + t * D * P, sums + t * P);
             }
         }
@@ -273,10 +232,10 @@ void backward(const Sizes *n, const float *g_u_out, const float *g_log_det, cons
                 float *gn = g_normed + t * D * P, *gh = g_h + t * H * P, *go = g_out + t * 2 * lb * P;
                 couple_back(n, normed, out, back + k * D, g + t * D * P, gl + t * P, go, gn);
                 memset(gh, 0, 4 * H * P);
-                product(H, 2 * lb, weight_out + sk * H * 2 * lb, 2 * lb, 1, go, 0, gh);
+                product(H, 2 * lb, weight_out + sk * H * 2 * lb, 2 * lb, 1, go, P, 0, gh);
                 for (int64_t j = 0; j < H * P; j++) gh[j] = h[j] == 0 ? 0 : gh[j];
-                product(la, H, weight_in + sk * la * H, H, 1, gh, 0, gn);
-                product(V, H, weight_condition + sk * V * H, H, 1, gh, 0, g_vs + t * V * P);
+                product(la, H, weight_in + sk * la * H, H, 1, gh, P, 0, gn);
+                product(V, H, weight_condition + sk * V * H, H, 1, gh, P, 0, g_vs + t * V * P);
                 clear_beyond(B, t, 2 * lb, go), clear_beyond(B, t, H, gh), clear_beyond(B, t, D, gn);
             }
             turn(T, 2 * lb, g_out, turned);
@@ -309,7 +268,7 @@ void prior_forward(const Sizes *n, const float *u, const float *v, const float *
         memset(sums, 0, 4 * T * P);
         for (int64_t t = 0; t < T; t++, keep += 2 * D * P) {
             memset(keep, 0, 8 * D * P);
-            product(2 * D, V, weight + s * V * 2 * D, 1, 2 * D, vs + t * V * P, 0, keep);
+            product(2 * D, V, weight + s * V * 2 * D, 1, 2 * D, vs + t * V * P, P, 0, keep);
             for (int64_t j = 0; j < D * P; j += LANES) {
                 vec raw = AT(keep + D * P + j), q = decayed(size_of(raw)), h = either(raw < 0, q - 1, 1 - q) / (1 + q);
                 vec w = (AT(x + t * D * P + j) - AT(keep + j)) * inverse_scale(h);
@@ -338,7 +297,7 @@ void prior_backward(const Sizes *n, const float *g, const float *v, const float 
                 AT(g_x + t * D * P + j) = -AT(go + j);
                 AT(go + D * P + j) = each * (w * w - 1) * (1 - h * h);
             }
-            product(V, 2 * D, weight + s * V * 2 * D, 2 * D, 1, go, 0, g_vs + t * V * P);
+            product(V, 2 * D, weight + s * V * 2 * D, 2 * D, 1, go, P, 0, g_vs + t * V * P);
         }
         turn(T, 2 * D, g_out, turned);
         gradient(B, V, vs, V * P, 2 * D, turned, column, g_weight + s * V * 2 * D);

@@ -11,7 +11,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from prer.kernels.library import loaded
+from prer.kernels.library import call, loaded
 
 WIDEST = math.inf  # a level may have any width
 
@@ -47,7 +47,7 @@ class FusedBlocks(torch.autograd.Function):
         given = [t.contiguous() for t in (u, v, weight_in, weight_condition, bias_in, weight_out, bias_out, back)]
         made = [torch.empty_like(given[0]), u.new_empty(S, B), *u.new_empty(3, S, K, D).unbind()]
         kept = _room("kept", sizes, u)
-        _call("forward", sizes, *given, *made, kept, _room("scratch", sizes, u))
+        call("forward", sizes, *given, *made, kept, _room("scratch", sizes, u))
         _, v, weight_in, weight_condition, _, weight_out, _, back = given
         ctx.sizes = sizes
         ctx.save_for_backward(v, weight_in, weight_condition, weight_out, back, made.pop(), kept)
@@ -61,7 +61,7 @@ class FusedBlocks(torch.autograd.Function):
         given = grads[0].contiguous(), grads[1].contiguous(), *ctx.saved_tensors
         made = [torch.empty_like(t) for t in (given[0], v, weight_in, weight_condition)]
         made += [v.new_empty(n.S, n.K, n.H), torch.empty_like(weight_out), v.new_empty(n.S, n.K, 2 * n.lb)]
-        _call("backward", n, *given, *made, _room("scratch", n, v))
+        call("backward", n, *given, *made, _room("scratch", n, v))
         return *made, None, None, None, None
 
 
@@ -75,7 +75,7 @@ class Prior(torch.autograd.Function):
         ctx.sizes = Sizes(S, 1, 0, D, D, V, B)
         u, v, weight = u.contiguous(), v.contiguous(), weight.contiguous()
         made, kept = u.new_empty(S, B), _room("kept", ctx.sizes, u)
-        _call("prior_forward", ctx.sizes, u, v, weight, made, kept, _room("scratch", ctx.sizes, u))
+        call("prior_forward", ctx.sizes, u, v, weight, made, kept, _room("scratch", ctx.sizes, u))
         ctx.save_for_backward(v, weight, kept)
         return made
 
@@ -84,7 +84,7 @@ class Prior(torch.autograd.Function):
         """And back."""
         n, (v, weight, kept) = ctx.sizes, ctx.saved_tensors
         made = v.new_empty(n.S, n.lb, n.B), torch.empty_like(v), torch.empty_like(weight)
-        _call("prior_backward", n, grads[0].contiguous(), v, weight, kept, *made, _room("scratch", n, v))
+        call("prior_backward", n, grads[0].contiguous(), v, weight, kept, *made, _room("scratch", n, v))
         return made
 
 
@@ -93,7 +93,3 @@ def _room(name: str, sizes: Sizes, like: Tensor) -> Tensor:
     count = getattr(loaded(), name)
     count.restype = ctypes.c_int64
     return like.new_empty(count(ctypes.byref(sizes)))
-
-
-def _call(name: str, sizes: Sizes, *tensors: Tensor) -> None:
-    getattr(loaded(), name)(ctypes.byref(sizes), *[ctypes.c_void_p(t.data_ptr()) for t in tensors])
