@@ -13,6 +13,7 @@ import functools
 import math
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import pairwise
+from types import ModuleType
 from typing import TypeVar
 
 import torch
@@ -49,12 +50,11 @@ class Conv2d(nn.Conv2d):
         """Apply each seed's filters to that seed's batch."""
         if self.weight.dim() == 4:
             return super().forward(input)
-        ours = kernels("convolution", input, self.weight)
-        if ours:
-            return ours.convolve(input, self.weight, self.bias, self.padding)
         height, width = input.shape[3:]
         positions = _tiny(self, (height, width), input.is_cuda)
         if positions is None:
+            if ours := _kernels(input, self.weight):
+                return ours.convolve(input, self.weight, self.bias, self.padding)
             return _seeds(F.conv2d, self, input)
         y = torch.bmm(input.flatten(2), _as_matrix(self.weight, positions))
         maps = halved(height, self.padding[0]), halved(width, self.padding[1])
@@ -77,11 +77,10 @@ class ConvTranspose2d(nn.ConvTranspose2d):
             return super().forward(input, output_size)
         (h, w), (p, q), (more_h, more_w) = input.shape[3:], self.padding, self.output_padding
         size = 2 * h + 2 - 2 * p + more_h, 2 * w + 2 - 2 * q + more_w
-        ours = kernels("convolution", input, self.weight)
-        if ours:
-            return ours.mirror(input, self.weight, self.bias, self.padding, size)
         positions = _tiny(self, size, input.is_cuda)
         if positions is None:
+            if ours := _kernels(input, self.weight):
+                return ours.mirror(input, self.weight, self.bias, self.padding, size)
             return _seeds(F.conv_transpose2d, self, input, output_padding=self.output_padding)
         y = torch.bmm(input.flatten(2), _as_matrix(self.weight, positions).mT)
         return y.unflatten(2, (-1, *size)) + self.bias[:, None, :, None, None]
@@ -90,6 +89,13 @@ class ConvTranspose2d(nn.ConvTranspose2d):
 def halved(size: int, padding: int) -> int:
     """How many pixels remain of a row after a convolution."""
     return (size + 2 * padding - 4) // 2 + 1
+
+
+def _kernels(x: Tensor, weight: Tensor) -> ModuleType | None:
+    """Our own kernels, where they are faster than torch's."""
+    # Those for a CPU have a sample in each lane of a register, far apart in memory if there are many, and one thread.
+    suited = x.is_cuda or (x.shape[1] in range(32, 513, 32) and torch.get_num_threads() == 1)
+    return kernels("convolution", x, weight) if suited else None
 
 
 def _seeds(convolve: Callable[..., Tensor], layer: Conv2d | ConvTranspose2d, x: Tensor, **more: object) -> Tensor:

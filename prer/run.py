@@ -169,7 +169,7 @@ def _execute(
             # Steps are far too short to share: a second thread gains little, and on a busy machine it costs minutes.
             torch.set_num_threads(1)
         context = {"experiment": experiment.tables(), "data": stream.sha256, "prer": __version__}
-        keeper = _keeper(record, context | platform_of(device, experiment.learner.phases()), force)
+        keeper = _keeper(record, context | platform_of(device, experiment.learner.phases(), stream.shape), force)
         try:
             _train(record, experiment, stream, device, keeper, console, quiet)
         except Interrupted as interrupted:

@@ -1,4 +1,4 @@
-"""The flow's blocks in C: what they compute, when they are used, and how the library is compiled and kept."""
+"""The flow's blocks in C: what they compute, when they are used, and how our C is compiled and kept."""
 
 import copy
 import math
@@ -197,12 +197,12 @@ def test_the_density_is_that_of_plain_operations_in_double_precision(S, D, V, B,
 
 
 @compiled
-def test_only_the_flow_in_single_precision_on_a_cpu_is_computed_by_it():
+def test_only_single_precision_on_a_cpu_is_computed_by_it():
     x = torch.zeros(2)
     assert kernels("flow", x, x).__name__ == "prer.kernels.native"
+    assert kernels("convolution", x, x).__name__ == "prer.kernels.pictures"
     assert kernels("flow", x, x.double()) is None
     assert kernels("flow", x.to("meta"), x.to("meta")) is None
-    assert kernels("convolution", x, x) is None
 
 
 def log_prob(address, z, y):
@@ -246,16 +246,17 @@ def test_without_a_compiler_torch_computes_the_same(compiler, anew, tmp_path, mo
     library.loaded.cache_clear()
     monkeypatch.setenv("CC", script(tmp_path / "cc", compiler) if "$1" in compiler else compiler)
     assert kernels("flow", z) is None
-    assert platform_of("cpu", ["flow"])["kernels"] == "torch's"
+    assert platform_of("cpu", ["flow"], (64,))["kernels"] == "torch's"
     torch.testing.assert_close(log_prob(Address((0, 1)), z, y), expected)
 
 
 @compiled
-def test_a_run_knows_who_compiled_and_compiles_only_for_a_flow(monkeypatch):
-    assert platform_of("cpu", ["autoencoder", "flow"])["kernels"] == f"ours, by {HERE.compiler}"
+def test_a_run_knows_who_compiled_and_compiles_only_for_a_flow_or_pictures(monkeypatch):
+    assert platform_of("cpu", ["autoencoder", "flow"], (64,))["kernels"] == f"ours, by {HERE.compiler}"
+    assert platform_of("cpu", ["classifier"], (1, 28, 28))["kernels"] == f"ours, by {HERE.compiler}"
     monkeypatch.setattr(selection, "loaded", lambda: pytest.fail("compiled"))
-    assert platform_of("cpu", ["classifier"])["kernels"] == "torch's"
-    assert kernels("convolution", torch.zeros(2)) is None
+    assert platform_of("cpu", ["classifier"], (64,))["kernels"] == "torch's"
+    assert kernels("something else", torch.zeros(2)) is None
 
 
 # -- how it is kept --------------------------------------------------------------------------------------------------

@@ -1,4 +1,4 @@
-"""Our own kernels: the flow's blocks, in Triton and in C, and convolutions with an axis of seeds, in Triton.
+"""Our own kernels, in Triton and in C: the flow's blocks, and convolutions with an axis of seeds.
 
 Only what asks for them imports or compiles them. Without a C compiler, or on a GPU without Triton, which comes with
 torch on Linux, everything is computed by torch's operations; results then agree but for rounding.
@@ -21,6 +21,7 @@ MODULES = {
     ("convolution", "cuda"): "convolution",
     ("flow", "cpu"): "native",
     ("prior", "cpu"): "native",
+    ("convolution", "cpu"): "pictures",
 }
 
 

@@ -17,7 +17,7 @@ from pathlib import Path
 
 from torch import Tensor
 
-SOURCES = [Path(__file__).with_name(name) for name in ("native.c", "products.h")]
+SOURCES = [Path(__file__).with_name(name) for name in ("native.c", "convolution.c", "products.h")]
 # Whatever is not finite must stay so, hence no -ffast-math; these two change no result.
 FLAGS = ("-O3", "-march=native", "-fno-math-errno", "-fno-trapping-math", "-shared", "-fPIC")
 DIGEST = hashlib.sha256().digest_size
