@@ -170,11 +170,11 @@ def differences(then: Mapping[str, Any], now: Mapping[str, Any], above: str = ""
             yield f"{shown(above + str(key))} was {shown(repr(a), 100)} and is {shown(repr(b), 100)}"
 
 
-def platform_of(device: str, phases: Collection[str], shape: Sequence[int]) -> dict[str, Any]:
+def platform_of(device: str, phases: Collection[str], large_maps: bool) -> dict[str, Any]:
     """What decides the last bits of a result, and the path that is taken there."""
     cuda = device == "cuda"
-    # A CPU has kernels for the flow and for pictures; where there is neither, none need be compiled.
-    by = made_by(device) if cuda or {"flow", "joint"} & set(phases) or len(shape) > 1 else None
+    # A CPU has kernels for the flow and for large maps; where there is neither, none need be compiled.
+    by = made_by(device) if cuda or large_maps or {"flow", "joint"} & set(phases) else None
     return {
         "torch": torch.__version__,
         "device": device,

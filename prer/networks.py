@@ -25,6 +25,7 @@ from prer.kernels import kernels
 
 SMALLEST_IMAGE = 8
 M = TypeVar("M", bound=nn.Module)
+MOST_ENTRIES = 2**17  # of input and output pixels and channels of a convolution that is done as one matrix product
 
 
 class Linear(nn.Linear):
@@ -132,8 +133,22 @@ def _channels_last(x: Tensor) -> Tensor:
 def _tiny(layer: Conv2d | ConvTranspose2d, size: tuple[int, int], cuda: bool) -> Tensor | None:
     """For maps so small that, on a CPU, one matrix product is 2 to 4 times faster: where that matrix's weights are."""
     outputs, inputs = layer.weight.shape[1:3]
-    entries = outputs * inputs * math.prod(size) ** 2 // 4
-    return None if cuda or entries > 2**15 else _positions(outputs, inputs, size, layer.padding)
+    large = outputs * inputs * math.prod(size) ** 2 > MOST_ENTRIES
+    return None if cuda or large else _positions(outputs, inputs, size, layer.padding)
+
+
+def has_large_maps(shape: Sequence[int], channels: Sequence[int]) -> bool:
+    """Whether an encoder has a convolution that is computed as one, and not as a matrix product.
+
+    Example:
+        >>> has_large_maps((64,), (12, 24)), has_large_maps((1, 8, 8), (12, 24)), has_large_maps((1, 28, 28), (12, 24))
+        (False, False, True)
+    """
+    if len(shape) == 1:
+        return False
+    rows, columns = (paddings(side, len(channels)) for side in shape[1:])
+    layers = zip(pairwise((shape[0], *channels)), rows, columns, strict=True)
+    return any(before * after * (h * w) ** 2 > MOST_ENTRIES for (before, after), (h, _), (w, _) in layers)
 
 
 @functools.cache

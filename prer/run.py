@@ -30,6 +30,7 @@ from prer.experiment import Experiment
 from prer.keeper import Keeper, differences, platform_of
 from prer.learners.base import Learner, Observer
 from prer.model import UNREADABLE, load_tensors, save_model, save_samples
+from prer.networks import has_large_maps
 from prer.record import Record
 from prer.result import KEPT, Ledger, Result, tested
 from prer.stream import Stream
@@ -169,7 +170,9 @@ def _execute(
             # Steps are far too short to share: a second thread gains little, and on a busy machine it costs minutes.
             torch.set_num_threads(1)
         context = {"experiment": experiment.tables(), "data": stream.sha256, "prer": __version__}
-        keeper = _keeper(record, context | platform_of(device, experiment.learner.phases(), stream.shape), force)
+        learner = experiment.learner
+        here = platform_of(device, learner.phases(), has_large_maps(stream.shape, learner.channels))
+        keeper = _keeper(record, context | here, force)
         try:
             _train(record, experiment, stream, device, keeper, console, quiet)
         except Interrupted as interrupted:

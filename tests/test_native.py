@@ -246,16 +246,16 @@ def test_without_a_compiler_torch_computes_the_same(compiler, anew, tmp_path, mo
     library.loaded.cache_clear()
     monkeypatch.setenv("CC", script(tmp_path / "cc", compiler) if "$1" in compiler else compiler)
     assert kernels("flow", z) is None
-    assert platform_of("cpu", ["flow"], (64,))["kernels"] == "torch's"
+    assert platform_of("cpu", ["flow"], False)["kernels"] == "torch's"
     torch.testing.assert_close(log_prob(Address((0, 1)), z, y), expected)
 
 
 @compiled
 def test_a_run_knows_who_compiled_and_compiles_only_for_a_flow_or_pictures(monkeypatch):
-    assert platform_of("cpu", ["autoencoder", "flow"], (64,))["kernels"] == f"ours, by {HERE.compiler}"
-    assert platform_of("cpu", ["classifier"], (1, 28, 28))["kernels"] == f"ours, by {HERE.compiler}"
+    assert platform_of("cpu", ["autoencoder", "flow"], False)["kernels"] == f"ours, by {HERE.compiler}"
+    assert platform_of("cpu", ["classifier"], True)["kernels"] == f"ours, by {HERE.compiler}"
     monkeypatch.setattr(selection, "loaded", lambda: pytest.fail("compiled"))
-    assert platform_of("cpu", ["classifier"], (64,))["kernels"] == "torch's"
+    assert platform_of("cpu", ["classifier"], False)["kernels"] == "torch's"
     assert kernels("something else", torch.zeros(2)) is None
 
 

@@ -198,3 +198,15 @@ def test_a_learner_learns_the_same_by_it_to_rounding_and_again_to_the_bit(used, 
     for name, tensor in trained().items():
         assert torch.equal(first[name], again[name])
         torch.testing.assert_close(first[name], tensor, rtol=1e-4, atol=1e-5)
+
+
+@settings(derandomize=True, database=None, deadline=None, max_examples=60)
+@given(st.integers(1, 3), st.integers(8, 20), st.integers(8, 20), st.lists(st.integers(1, 12), min_size=1, max_size=3))
+def test_a_run_knows_whether_it_has_maps_for_us(C, H, W, channels):
+    channels = channels[: 1 + (min(H, W) >= 12)]  # the last map must not vanish
+    encoder = stack(lambda: Encoder((C, H, W), 4, channels, ()), Address((0,)))
+    asked = []
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(networks, "_kernels", lambda x, weight: asked.append(x.shape))
+        encoder(numbers(1, 32, C, H, W))
+    assert networks.has_large_maps((C, H, W), channels) == bool(asked)
