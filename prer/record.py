@@ -336,10 +336,10 @@ def _version(package: str) -> str | None:
 
 
 def _commit() -> str | None:
-    """The commit of a source checkout, so that a result can be traced to its code."""
+    """The commit of a source checkout, so that a result can be traced to its code; a copy is told it by PRER_COMMIT."""
     root = Path(__file__).parents[1]
     if not (root / ".git").exists():
-        return None
+        return os.environ.get("PRER_COMMIT")
     try:
         command = ["git", "-C", str(root), "describe", "--always", "--dirty", "--abbrev=12"]
         return subprocess.run(command, capture_output=True, text=True, check=True).stdout.strip()

@@ -12,6 +12,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from prer import record
 from prer.data.catalogue import CATALOGUE
 from prer.errors import InputError
 from prer.experiment import Experiment, parse_override
@@ -541,3 +542,11 @@ def test_what_was_meant_is_said():
     refused("it is a setting of prer, not of naive", "learner.name=naive", "learner.epochs_flow=3")
     refused("like='mnits': whose settings\\?, did you mean 'mnist'", "like=mnits")
     refused("seeds='a': give a number, or several such as 0,1,7", "seeds=a")
+
+
+def test_a_copy_without_a_checkout_is_told_its_commit(monkeypatch, tmp_path):
+    monkeypatch.setattr(record, "__file__", str(tmp_path / "prer" / "record.py"))
+    monkeypatch.delenv("PRER_COMMIT", raising=False)
+    assert record.environment()["commit"] is None
+    monkeypatch.setenv("PRER_COMMIT", "d1b603c0772c")
+    assert record.environment()["commit"] == "d1b603c0772c"
