@@ -5,11 +5,13 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import TypeVar
 
 import numpy as np
 
+K = TypeVar("K")
 LEVEL = 0.05
 MARGIN = 0.2  # points by which a method may be behind and still count as not worse
 
@@ -74,6 +76,12 @@ def holm(ps: Sequence[float]) -> list[float]:
         highest = max(highest, min(1.0, (len(ps) - rank) * ps[i]))
         adjusted[i] = highest
     return adjusted
+
+
+def compared(pairs: Mapping[K, tuple[Sequence[float] | None, Sequence[float] | None]]) -> dict[K, Comparison]:
+    """The first of each pair against the second, as a family of those of which both are known."""
+    known = {key: compare(first, second) for key, (first, second) in pairs.items() if first and second}
+    return dict(zip(known, family(list(known.values())), strict=True))
 
 
 def family(comparisons: Sequence[Comparison]) -> list[Comparison]:

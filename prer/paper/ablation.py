@@ -8,15 +8,16 @@ from dataclasses import dataclass, fields
 
 import numpy as np
 
+from prer import evaluation
 from prer.engines import Outcome
 from prer.experiment import Experiment, merged
 from prer.learners.base import Learner
 from prer.paper import LITERAL, file_of
-from prer.paper.plan import EXTRA, Key, Request
+from prer.paper.plan import EXTRA, Key, Request, data_of
 from prer.paper.table1 import METRICS, Outcomes, cell_of, failures, result_of, spread, values_of
 from prer.paper.tables import Cell, Table, Value
 from prer.record import Record
-from prer.significance import Comparison, compare, family
+from prer.significance import Comparison, compared
 
 OURS = "ours"
 
@@ -109,7 +110,7 @@ def _pixels(data: str, ours: Experiment) -> Experiment:
 
 def tables(request: Request, outcomes: Outcomes) -> list[Table]:
     """Each variant beside ours."""
-    data = list(dict.fromkeys(name for name, _ in outcomes))
+    data = data_of(outcomes)
     questions = {variant.name: variant.question for variant in VARIANTS}
     rows: list[list[Cell]] = []
     for name in data:
@@ -120,9 +121,7 @@ def tables(request: Request, outcomes: Outcomes) -> list[Table]:
                 same = variant != OURS and outcome.experiment.hash == outcomes[name, OURS].experiment.hash
                 question = questions[variant] + (", as ours has it" if same else "")
                 cells = [c for metric in METRICS for c in _cells(outcome, metric, compared[metric])]
-                agreement = agreement_of(outcome.record) if result_of(outcome) else None
-                kept = "-" if agreement is None else Value(*mean_and_deviation(agreement), digits=1)
-                rows.append([request.title(name), variant, question, *cells, kept])
+                rows.append([request.title(name), variant, question, *cells, _kept(outcome)])
     columns = ["data", "variant", "what is changed"]
     columns += [f"{label}{part}" for label in METRICS.values() for part in ("", ", difference", ", p Holm")]
     columns += ["samples of their class, %"]
@@ -143,25 +142,26 @@ def _cells(outcome: Outcome, metric: str, compared: Comparison | None) -> list[C
     return [value, Value(compared.difference, signed=True), Value(compared.adjusted, digits=4)]
 
 
+def _kept(outcome: Outcome) -> Cell:
+    agreement = agreement_of(outcome.record) if result_of(outcome) else None
+    if agreement is None:
+        return "-"
+    of_seeds = evaluation.spread(agreement)
+    return Value(of_seeds["mean"], of_seeds["std"], digits=1)
+
+
 def comparisons(outcomes: Outcomes, data: str, metric: str) -> dict[str, Comparison]:
     """The variants against ours on a data set; only those that have run, and are not the same."""
     ours, own = values_of(outcomes[data, OURS], metric), outcomes[data, OURS].experiment.hash
     others = {v: o for (name, v), o in outcomes.items() if name == data and o.experiment.hash != own}
-    values = {variant: values_of(outcome, metric) for variant, outcome in others.items()}
-    pairs = {variant: compare(theirs, ours) for variant, theirs in values.items() if theirs and ours}
-    return dict(zip(pairs, family(list(pairs.values())), strict=True))
+    return compared({variant: (values_of(outcome, metric), ours) for variant, outcome in others.items()})
 
 
-def agreement_of(record: Record) -> np.ndarray | None:
+def agreement_of(record: Record) -> list[float] | None:
     """Per cent of the samples of a memory that are of their class after the last task, of each seed; None: unknown."""
     health = [event for event in record.events() if event.get("event") == "health"]
     try:
         last = [event["agreement"] for event in health if event["task"] == health[-1]["task"]]
-        return 100 * np.mean(last, axis=0) if last else None
+        return (100 * np.mean(last, axis=0)).tolist() if last else None
     except (KeyError, TypeError, ValueError):  # the result is whole, but what led to it was changed
         return None
-
-
-def mean_and_deviation(values: np.ndarray) -> tuple[float, float | None]:
-    """Mean and standard deviation (n - 1), which one value does not have."""
-    return float(values.mean()), float(values.std(ddof=1)) if len(values) > 1 else None

@@ -9,12 +9,12 @@ from scipy.stats import levene
 
 from prer.engines import Outcome
 from prer.paper.ablation import OURS, agreement_of
-from prer.paper.plan import NOT_RUN, Request
+from prer.paper.plan import NOT_RUN, Request, data_of
 from prer.paper.published import TITLES
 from prer.paper.significance import comparisons
 from prer.paper.table1 import METRICS, Outcomes, missing, result_of, values_of
 from prer.paper.tables import Cell, Table
-from prer.significance import LEVEL, MARGIN, Comparison, compare, family, holm
+from prer.significance import LEVEL, MARGIN, Comparison, compare, compared, holm
 
 AGREEMENT = 95.0  # per cent of a class's samples that its head must take for that class
 GROWTH = 1.0  # per cent by which a memory may grow from the first task to the last and still count as constant
@@ -69,7 +69,7 @@ def table(request: Request, every: Mapping[str, Outcomes]) -> Table:
     found: dict[str, dict[str, Verdict]] = {claim: {} for claim in CLAIMS}
     judges = {"claims": _of_ablation, "significance": _of_significance, "table2": _of_costs}
     for part, judge in judges.items():
-        for data in dict.fromkeys(name for name, _ in every[part]):
+        for data in data_of(every[part]):
             for claim, verdict in judge(every[part], data).items():
                 found[claim][data] = verdict
     rows: list[list[Cell]] = [
@@ -108,9 +108,7 @@ def _of_ablation(outcomes: Outcomes, data: str) -> dict[str, Verdict]:
 
 def _pairs(of: Mapping[str, Outcome], metric: str) -> dict[str, Comparison]:
     """The first of each pair against the second, where both have run."""
-    values = {claim: [values_of(of.get(variant), metric) for variant in pair] for claim, pair in PAIRS.items()}
-    pairs = {claim: compare(first, second) for claim, (first, second) in values.items() if first and second}
-    return dict(zip(pairs, family(list(pairs.values())), strict=True))
+    return compared({c: (values_of(of.get(a), metric), values_of(of.get(b), metric)) for c, (a, b) in PAIRS.items()})
 
 
 def _apart(outcome: Outcome | None) -> Verdict:
@@ -119,12 +117,12 @@ def _apart(outcome: Outcome | None) -> Verdict:
     agreement = agreement_of(outcome.record)
     if agreement is None:
         return "", "not known"
-    c = compare(agreement.tolist(), [AGREEMENT] * len(agreement))
+    c = compare(agreement, [AGREEMENT] * len(agreement))
     interval = (
         f" (95 % interval from {c.low + AGREEMENT:.1f} to {c.high + AGREEMENT:.1f})" if len(agreement) > 1 else ""
     )
     real = (outcome.record.result or {})["final_accuracy"]["mean"]
-    text = f"{agreement.mean():.1f} %{interval}; of real test samples {real:.1f} %"
+    text = f"{np.mean(agreement):.1f} %{interval}; of real test samples {real:.1f} %"
     return text, HOLDS if c.low > 0 else FAILS if c.high < 0 and c.p < LEVEL else OPEN
 
 

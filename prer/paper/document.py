@@ -10,7 +10,7 @@ from prer.data.catalogue import CATALOGUE
 from prer.engines import Outcome
 from prer.errors import InputError
 from prer.paper import ablation, claims, significance, table1, table2
-from prer.paper.plan import EXTRA, Key, Request
+from prer.paper.plan import EXTRA, Key, Request, data_of
 from prer.paper.published import TABLE1, TABLE2, TITLES, implied_diagonal
 from prer.paper.table1 import Outcomes, missing, result_of
 from prer.paper.tables import Cell, Table, Value, markdown
@@ -76,7 +76,7 @@ def runs(request: Request, outcomes: Outcomes, name: str, clock: Clock | None = 
             digest = f"`{str(result.get('digest', ''))[:12]}`"
             about = [seeds, time, table2.hardware(outcome.record), commit, digest]
         rows.append([f"{TITLES.get(method, method)} on {request.title(data)}", *about, command])
-    notes = request.remarks(list(dict.fromkeys(d for d, _ in outcomes)))
+    notes = request.remarks(data_of(outcomes))
     here = {outcome.record.path.name for outcome in outcomes.values()}
     if clock is not None and (made := len(here & set(clock.folders))):
         beside = "" if clock.workers == 1 else "; the seconds above are those of each with others beside it"

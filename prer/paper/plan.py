@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -108,6 +108,11 @@ class Request:
                 what = "a copy that was given" if whole else f"which is not the paper's data, {TITLES[name]}"
                 remarks.append(f"{title} is read from {file}, {what}.")
         return remarks
+
+
+def data_of(keys: Iterable[Key]) -> list[str]:
+    """The data sets of a table, each once."""
+    return list(dict.fromkeys(data for data, _ in keys))
 
 
 def places(given: Sequence[str]) -> dict[str, str]:

@@ -155,7 +155,11 @@ def found(experiments: Mapping[Key, Experiment], out: Path) -> dict[Key, Outcome
     """What there is of these runs, without running anything."""
     outcomes = {}
     for key, experiment in experiments.items():
-        record = Record(out / experiment.folder)
-        missing = Outcome(experiment, record, record.failure or NOT_RUN, trained=False)
-        outcomes[key] = ended_before(experiment, out) or missing
+        outcomes[key] = ended_before(experiment, out) or not_finished(experiment, out)
     return outcomes
+
+
+def not_finished(experiment: Experiment, out: Path) -> Outcome:
+    """A run without a result: why it failed, where it did."""
+    record = Record(out / experiment.folder)
+    return Outcome(experiment, record, record.failure or NOT_RUN, trained=False)

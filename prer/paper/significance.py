@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from prer.paper.plan import Request
+from prer.paper.plan import Request, data_of
 from prer.paper.published import TITLES
 from prer.paper.table1 import METRICS, Outcomes, cell_of, failures, spread, values_of
 from prer.paper.tables import Cell, Table, Value
-from prer.significance import LEVEL, MARGIN, Comparison, compare, family
+from prer.significance import LEVEL, MARGIN, Comparison, compared
 
 RULE = (
     f"Paired t-tests over seeds, Holm's correction over the methods compared on the same data set and metric. Better "
@@ -19,7 +19,7 @@ RULE = (
 
 def tables(request: Request, outcomes: Outcomes) -> list[Table]:
     """Every method with so many seeds, and PRER against each of the others."""
-    data = list(dict.fromkeys(name for name, _ in outcomes))
+    data = data_of(outcomes)
     made = [_values(request, outcomes, data), _compared(request, outcomes, data)]
     return [table for table in made if table.rows]
 
@@ -50,6 +50,5 @@ def _compared(request: Request, outcomes: Outcomes, data: Sequence[str]) -> Tabl
 def comparisons(outcomes: Outcomes, data: str, metric: str) -> dict[str, Comparison]:
     """PRER against each other method on a data set, by method; only those that have run, for two seeds or more."""
     prer = values_of(outcomes.get((data, "prer")), metric)
-    others = {m: values_of(o, metric) for (name, m), o in outcomes.items() if name == data and m != "prer"}
-    pairs = {m: compare(prer, values) for m, values in others.items() if prer and values}
-    return dict(zip(pairs, family(list(pairs.values())), strict=True))
+    others = {m: o for (name, m), o in outcomes.items() if name == data and m != "prer"}
+    return compared({method: (prer, values_of(outcome, metric)) for method, outcome in others.items()})

@@ -7,9 +7,10 @@ from typing import Any
 
 import numpy as np
 
+from prer import evaluation
 from prer.engines import Outcome
 from prer.evaluation import diagonal
-from prer.paper.plan import EXTRA, NOT_RUN, Key, Request
+from prer.paper.plan import EXTRA, NOT_RUN, Key, Request, data_of
 from prer.paper.published import RUNS, TITLES, Figure, implied_diagonal, published
 from prer.paper.tables import Cell, Table, Value
 from prer.significance import LEVEL
@@ -25,7 +26,7 @@ MOST = 40  # characters of an error in a cell; a note has all of it
 
 def tables(request: Request, outcomes: Outcomes) -> list[Table]:
     """The table, and the check that its numbers agree with each other."""
-    data = list(dict.fromkeys(name for name, _ in outcomes))
+    data = data_of(outcomes)
     methods = [name for name in (*TITLES,) if name in {method for _, method in outcomes}]
     return [_main(request, outcomes, data, methods), _check(request, outcomes, data, methods)]
 
@@ -129,8 +130,8 @@ def _diagonals(outcome: Outcome | None, data: str, method: str) -> tuple[Cell, C
     result, figures = result_of(outcome), published(data, method)
     ours: Cell = missing(outcome)
     if result is not None:
-        of_seeds = [diagonal(np.array(matrix, float)) for matrix in result["matrix"]]
-        ours = Value(float(np.mean(of_seeds)), float(np.std(of_seeds, ddof=1)) if len(of_seeds) > 1 else None)
+        of_seeds = evaluation.spread([diagonal(np.array(matrix, float)) for matrix in result["matrix"]])
+        ours = Value(of_seeds["mean"], of_seeds["std"])
     if figures is None or outcome is None:
         return ours, "-"
     theirs = implied_diagonal(figures.bwt.mean, figures.accuracy.mean)

@@ -12,7 +12,7 @@ from prer.data.catalogue import CATALOGUE
 from prer.experiment import Experiment
 from prer.learners.prer import PRER
 from prer.networks import floats
-from prer.paper.plan import Request
+from prer.paper.plan import Request, data_of
 from prer.paper.published import FORMULAS, TABLE2, TASKS, TITLES
 from prer.paper.table1 import Outcomes, failures, missing, result_of
 from prer.paper.tables import Cell, Table, Value
@@ -53,7 +53,7 @@ def hardware(record: Record) -> str:
 
 def tables(request: Request, outcomes: Outcomes) -> list[Table]:
     """The table."""
-    data = list(dict.fromkeys(name for name, _ in outcomes))
+    data = data_of(outcomes)
     methods = list(dict.fromkeys(method for _, method in outcomes))
     columns = ["", "formula"]
     for title in map(request.title, data):

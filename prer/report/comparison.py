@@ -10,7 +10,7 @@ from typing import Any
 from prer.console import clock
 from prer.report.found import Run
 from prer.report.wording import is_number, metric, plus_minus, text
-from prer.significance import Comparison, compare, family
+from prer.significance import Comparison, compared
 
 COLUMNS = (  # what result.json calls it, what the page does
     ("accuracy", "Accuracy"),
@@ -93,11 +93,8 @@ def _against(runs: Sequence[Run]) -> Tests:
     reference = of_prer[0] if len(of_prer) == 1 else runs[0]
     others = [run for run in runs if run is not reference]
     pairs = [_paired(run, reference) for run in others]
-    decided = iter(family([compare(*pair) for pair in pairs if len(pair[0]) > 1]))
-    rows = [
-        (run.name, len(first), next(decided) if len(first) > 1 else None)
-        for run, (first, _) in zip(others, pairs, strict=True)
-    ]
+    decided = compared({i: pair for i, pair in enumerate(pairs) if len(pair[0]) > 1})
+    rows = [(run.name, len(pairs[i][0]), decided.get(i)) for i, run in enumerate(others)]
     return Tests(reference.name, reference.about("stream"), rows)
 
 
