@@ -16,7 +16,7 @@ from prer.engines import Outcome
 from prer.paper import METHODS, ablation, claims, document, plan, significance, table1, table2
 from prer.paper.plan import Request
 from prer.paper.reproduce import NEEDED, found
-from prer.paper.tables import Table, Value, csv_text, escaped, latex, markdown, save
+from prer.paper.tables import Probability, Table, Value, csv_text, escaped, latex, markdown, save
 from prer.significance import compare
 
 MNIST = Request(only=("mnist",), variants=ablation.NAMES)
@@ -325,6 +325,12 @@ def test_latex_is_escaped():
     assert r"\#\textasciicircum{}\textasciitilde{} & failed: 50 \% \& more & $0.00$ \\" in text
     body = text.split(r"\hline")[1].split(r"\end{tabular}")[0]
     assert all(len(re.findall(r"(?<!\\)&", line)) == 2 for line in body.splitlines() if line)
+
+
+def test_no_probability_is_zero():
+    table = Table("t", "", ["p"], [[Probability(p)] for p in (3e-7, 1e-4, 0.03, 1.0)])
+    assert [row[0] for row in in_markdown(markdown(table))[2:]] == ["<0.0001", "0.0001", "0.0300", "1.0000"]
+    assert "$<0.0001$" in latex(table) and "3e-07" in csv_text(table)
 
 
 @quickly

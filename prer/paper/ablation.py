@@ -15,7 +15,7 @@ from prer.learners.base import Learner
 from prer.paper import LITERAL, file_of
 from prer.paper.plan import EXTRA, Key, Request, data_of
 from prer.paper.table1 import METRICS, Outcomes, cell_of, failures, result_of, spread, values_of
-from prer.paper.tables import Cell, Table, Value
+from prer.paper.tables import Cell, Probability, Table, Value
 from prer.record import Record
 from prer.significance import Comparison, compared
 
@@ -139,7 +139,7 @@ def _cells(outcome: Outcome, metric: str, compared: Comparison | None) -> list[C
     value = cell_of(outcome, metric)
     if compared is None:
         return [value, "-", "-"]
-    return [value, Value(compared.difference, signed=True), Value(compared.adjusted, digits=4)]
+    return [value, Value(compared.difference, signed=True), Probability(compared.adjusted)]
 
 
 def _kept(outcome: Outcome) -> Cell:

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from prer.paper.plan import Request, data_of
 from prer.paper.published import TITLES
 from prer.paper.table1 import METRICS, Outcomes, cell_of, failures, spread, values_of
-from prer.paper.tables import Cell, Table, Value
+from prer.paper.tables import Cell, Probability, Table, Value
 from prer.significance import LEVEL, MARGIN, Comparison, compared
 
 RULE = (
@@ -41,7 +41,7 @@ def _compared(request: Request, outcomes: Outcomes, data: Sequence[str]) -> Tabl
         for metric, label in METRICS.items():
             for method, c in comparisons(outcomes, name, metric).items():
                 interval = [Value(v, digits=2, signed=True) for v in (c.difference, c.low, c.high)]
-                ps = [Value(p, digits=4) for p in (c.p, c.adjusted)]
+                ps = [Probability(p) for p in (c.p, c.adjusted)]
                 rows.append([f"{request.title(name)} {label}", f"PRER - {TITLES[method]}", *interval, *ps, c.verdict])
     columns = ["", "compared", "difference", "from", "to", "p", "p, Holm", "PRER is"]
     return Table("significance", "PRER against the other methods, seed by seed", columns, rows, [RULE])

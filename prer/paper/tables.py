@@ -32,6 +32,18 @@ class Value:
         return mean + ("" if self.std is None else f" ± {self.std:,.{self.digits}f}") + self.mark
 
 
+@dataclass(frozen=True)
+class Probability(Value):
+    """A p-value, of which nobody says that it is zero."""
+
+    digits: int = 4
+
+    def __str__(self) -> str:
+        """As in "0.0300" or "<0.0001"."""
+        least = 10.0**-self.digits
+        return f"<{least:.{self.digits}f}" if self.mean < least else super().__str__()
+
+
 Cell = Value | str
 
 
