@@ -47,38 +47,50 @@ COLOUR = {"channels": [24, 48, 96], "embedding": 100, "batch": 64}
 NETWORKS = {"mnist": GREY, "kmnist": GREY, "svhn": COLOUR, "cifar10": COLOUR | {"embedding": 200, "batch": 128}}
 
 # What the paper states, beside the networks; for the rest it is silent.
-STATED = {"classes_per_task": 2, "resplit": 0.2, "dropout": 0.2, "lr_autoencoder": 1e-3, "lr_flow": 1e-4}
-STATED |= {"levels": 2, "blocks": 10, "norm": "running", "condition": "first", "one_hot": True, "class_prior": False}
-STATED |= {"bounded": False, "anchor": 0.0, "temperature": 1.0}
+STATED = {"classes_per_task": 2, "shuffle": False, "resplit": 0.2, "dropout": 0.2, "schedule": "separate"}
+STATED |= {"lr_autoencoder": 1e-3, "lr_flow": 1e-4, "augment": True, "density": "flow", "levels": 2, "blocks": 10}
+STATED |= {"norm": "running", "condition": "first", "one_hot": True, "class_prior": False, "bounded": False}
+STATED |= {"permutation": "random", "anchor": 0.0, "temperature": 1.0}
 # What it then implies, for the files that deviate in nothing: rates that it does not let fall, one place in the one-hot
 # vector for each class there will be, and a flow that learns its own samples of the past.
 IMPLIED = {"decay_autoencoder": False, "decay_flow": False, "condition_size": 10, "reencode": False}
-SIZES = {"lwf": 500, "gem": 500, "er": 500}  # of memories, for each task; the paper has none for ER on SVHN
-STREAM = ("classes_per_task", "resplit")  # of these; the others are settings of a learner
+SIZES = {"lwf": 500, "gem": 500, "er": 500}  # of memories, for each task
+STREAM = ("classes_per_task", "shuffle", "resplit")  # of these; the others are settings of a learner
+REMARKS = {
+    "seeds": "five, as in the paper",
+    "labels": "nothing in the paper's section 3.3, the classifier's in its introduction",
+    "sparsity_on": 'in the paper "regularizing the layers"',
+}
 WHY = {
     "lr_flow": "with which fewer samples are of their class",
     "condition": "and then the flow ignores the class",
     "one_hot": "which grows with every class",
     "bounded": "and then a sample may be divided by next to nothing",
+    "permutation": "and then blocks may leave the same dimensions alone",
     "anchor": "it is ours",
 }
 
 
-def stated(data, method):
-    """What the paper says of the settings of a method on a data set."""
+def stated(data):
+    """What the paper says of the settings on a data set."""
     sgd = data in ("mnist", "kmnist")
-    classifier = {"optimiser": "sgd", "lr": 0.1} if sgd else {"optimiser": "adam", "lr": 1e-3}
-    size = {"size": 200 if sgd and method == "er" else SIZES[method]} if method in SIZES else {}
-    return STATED | NETWORKS[data] | classifier | ({} if (data, method) == ("svhn", "er") else size)
+    return STATED | NETWORKS[data] | ({"optimiser": "sgd", "lr": 0.1} if sgd else {"optimiser": "adam", "lr": 1e-3})
+
+
+def remarks_of(data):
+    """What is said of settings that the paper does not state as such."""
+    other = {"kmnist": "as on MNIST", "svhn": "as on CIFAR10"}
+    return REMARKS | {"size": other.get(data, "as the paper's Table 2 implies")}
 
 
 def base(data, method):
     """What all points of a search have in common, as the tables of an experiment."""
-    says = stated(data, method)
+    says = stated(data)
     learner = {"name": method, "epochs": EPOCHS[data]} | {
         key: says[key] for key in (*NETWORKS[data], "optimiser", "lr")
     }
-    learner |= {"size": says.get("size", SIZES[method])} if method in SIZES else {}
+    if method in SIZES:
+        learner["size"] = 200 if method == "er" and data in ("mnist", "kmnist") else SIZES[method]
     if method == "prer":
         learner |= {"epochs_autoencoder": PHASES[data], "epochs_flow": PHASES[data]}
     return {"stream": {"data": data, "classes_per_task": 2, "resplit": 0.2}, "learner": learner}
@@ -161,39 +173,41 @@ def write_files(records):
             tables = {"name": f"{data}-{method}", "seeds": 5, "device": "auto"}
             tables |= merged(base(data, method), {"learner": values})
             implied = IMPLIED if method == "prer" else {}
-            file_of(data, method).write_text(remarked(tables, stated(data, method), implied, set(values)))
+            found_here = dict.fromkeys(values, "found by the search")
+            file_of(data, method).write_text(remarked(tables, stated(data), implied, remarks_of(data) | found_here))
     for data in LITERAL:
         write_literal(data)
 
 
 def write_literal(data):
     """PRER with everything that the paper states or implies, and what our search found where it is silent."""
-    says, tables = stated(data, "prer"), base(data, "prer")
+    says, tables = stated(data), base(data, "prer")
     learner = {key: value for key, value in (says | IMPLIED).items() if key in {f.name for f in fields(PRER)}}
     tables = {"name": f"{data}-prer-literal", "seeds": 5, "device": "auto"} | merged(tables, {"learner": learner})
-    file_of(data, "prer-literal").write_text(remarked(tables, says, IMPLIED, {"weight", "sparsity"}))
+    found_for_ours = dict.fromkeys(("weight", "sparsity"), "found by the search, for ours")
+    file_of(data, "prer-literal").write_text(remarked(tables, says, IMPLIED, remarks_of(data) | found_for_ours))
 
 
 def rounded(value):
     return float(f"{value:.3g}") if isinstance(value, float) else value
 
 
-def remarked(tables, says, implied, searched):
+def remarked(tables, says, implied, others):
     """The experiment as TOML, with what the paper says of each setting, or what follows from that."""
-    what = "with all that the paper states" if tables["name"].endswith("literal") else "as in the paper's Table 1"
+    what = "with all that the paper states" if tables["name"].endswith("literal") else "of the paper's Table 1"
     lines = [f"# {tables['name']}, {what}. Where no remark follows a setting's meaning, the paper is silent."]
     table = ""
     for line in Experiment.parse(tables).to_toml().splitlines():
         line = re.sub("[;,] (the paper has|the paper's does not|as in the paper).*", "", line)  # said again below
         table = line if line.startswith("[") else table
         key, _, rest = line.partition(" = ")
-        remarks = ["found by the search"] if key in searched else []
+        remarks = [others[key]] if key in others and table != "[stream]" else []
         for known, alike, verb in ((says, "as in the paper", "has"), (implied, "as the paper implies", "implies")):
             if key in known and rest and (table == "[stream]") == (key in STREAM):
                 value = tomllib.loads(line)[key]
                 other = f"the paper {verb} {json.dumps(known[key])}" + (f", {WHY[key]}" if key in WHY else "")
                 remarks.append(alike if value == known[key] else other)
-        lines.append(line + "".join(f"; {remark}" for remark in remarks))
+        lines.append("; ".join([line, *remarks]) if "  # " in line else "  # ".join([line, *remarks]))
     return "\n".join(lines) + "\n"
 
 

@@ -20,6 +20,7 @@ from prer.networks import stack  # noqa: F401, the example uses it
 
 Norm = Literal["batch", "running"]
 Condition = Literal["every", "first"]
+Permutation = Literal["swapping", "random"]
 
 
 class Flow(Density):
@@ -36,6 +37,8 @@ class Flow(Density):
         class_prior: the prior's mean and scale depend on the class, as linear functions of its vector; else the prior
             is the paper's standard normal. Not in the paper; few blocks then separate the classes far better.
         bounded: keeps the scale within [0.27, 0.99]; unbounded it can run to 0, where sampling divides by it.
+        permutation: "swapping" has a random order in which halves change places every other time, "random" is the
+            paper's; of few blocks, these never transform some dimensions, and those ignore the class.
 
     Example:
         >>> address = Address(seeds=(0, 1))
@@ -63,6 +66,7 @@ class Flow(Density):
         one_hot: bool = False,
         class_prior: bool = True,
         bounded: bool = True,
+        permutation: Permutation = "swapping",
         momentum: float = 0.9,
     ) -> None:
         super().__init__(dimension)
@@ -78,7 +82,8 @@ class Flow(Density):
             if size < 2:
                 break
             conditioned = blocks if condition == "every" else int(level == 0)
-            self.parts.append(Level(level, size, blocks, conditioned, condition_size, norm, bounded, momentum))
+            orders = torch.stack([_permutation(size, level, block, permutation) for block in range(blocks)])
+            self.parts.append(Level(orders, conditioned, condition_size, norm, bounded, momentum))
             size -= size // 2
 
     @property
@@ -190,9 +195,7 @@ class Level(nn.Module):
 
     def __init__(
         self,
-        level: int,
-        size: int,
-        blocks: int,
+        orders: Tensor,
         conditioned: int,
         condition_size: int,
         norm: Norm,
@@ -200,6 +203,7 @@ class Level(nn.Module):
         momentum: float,
     ) -> None:
         super().__init__()
+        blocks, size = orders.shape
         self.leaving, self.staying = size // 2, size - size // 2
         self.norm, self.bounded, self.momentum, self.eps = norm, bounded, momentum, 1e-3
         a, b = self.leaving, self.staying
@@ -210,9 +214,8 @@ class Level(nn.Module):
         self.bias_out = nn.Parameter(torch.zeros(blocks, 2 * b))
         self.register_buffer("mean", torch.zeros(blocks, size))
         self.register_buffer("var", torch.ones(blocks, size))
-        orders = [_permutation(size, k, Address((0,)) / "permutation" / level / k) for k in range(blocks)]
-        self.register_buffer("order", torch.stack(orders))
-        self.register_buffer("back", torch.stack([order.argsort() for order in orders]))
+        self.register_buffer("order", orders)
+        self.register_buffer("back", orders.argsort(1))
 
     def forward(self, u: Tensor, v: Tensor, first: bool = False) -> tuple[Tensor, Tensor]:
         """One pass towards the noise [S, D, B], and its log-determinant [S, B]."""
@@ -278,14 +281,13 @@ class Level(nn.Module):
         return (self.mean[:, k].clone(), self.var[:, k].clone()) if self.norm == "running" else (mean, var)
 
 
-def _permutation(size: int, block: int, address: Address) -> Tensor:
-    """A fixed random order that moves what the first, third, ... block left alone to where the next transforms it.
+def _permutation(size: int, level: int, block: int, kind: Permutation) -> Tensor:
+    """A fixed random order; one that swaps moves what its block left alone to where the next transforms it.
 
-    With free permutations a flow of few blocks never transforms some dimensions, and those ignore the class. It is
-    the same for every seed: a permutation is part of the architecture, and one index serves the whole stack.
+    It is the same for every seed: a permutation is part of the architecture, and one index serves the whole stack.
     """
-    order = address.permutation(size)[0]
-    if block % 2:
+    order = (Address((0,)) / "permutation" / level / block).permutation(size)[0]
+    if block % 2 or kind == "random":
         return order
     alone = order < size // 2
     return torch.cat([order[~alone], order[alone]])

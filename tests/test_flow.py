@@ -18,7 +18,7 @@ from prer.flow import Flow
 from prer.networks import floats, stack
 
 CLASSES = 3
-PAPER = {"norm": "running", "condition": "first", "one_hot": True, "class_prior": False}
+PAPER = {"norm": "running", "condition": "first", "one_hot": True, "class_prior": False, "permutation": "random"}
 both_norms = pytest.mark.parametrize("norm", ["batch", "running"])
 
 
@@ -353,6 +353,14 @@ def test_permutations_are_inverted_and_pairs_of_blocks_transform_every_dimension
             assert torch.equal(order[back], torch.arange(size))
             if k % 2 == 0:  # what this block leaves alone goes to where the next one transforms it
                 assert (back[: level.leaving] >= level.leaving).all()
+
+
+def test_random_permutations_are_bound_to_nothing():
+    swapping, random = (Flow(40, levels=1, blocks=40, permutation=kind).levels[0] for kind in ("swapping", "random"))
+    assert torch.equal(random.order.sort(1).values, torch.arange(40).expand(40, -1))
+    assert torch.equal(random.order[1::2], swapping.order[1::2])
+    moved = (random.back[:, :20] >= 20).float().mean(1)  # of what a block leaves alone, what the next one transforms
+    assert 0.4 < moved[::2].mean() < 0.6 and moved[::2].max() < 1
 
 
 @torch.no_grad()

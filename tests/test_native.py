@@ -27,7 +27,8 @@ compiled = pytest.mark.skipif(HERE is None, reason="no C compiler")
 
 def level(S, D, K, V, bounded=True, seed=0):
     """A level in which everything does something; its estimates become a batch's own statistics at once."""
-    made = stack(lambda: Level(0, D, K, K, V, "batch", bounded, 0.0), Address(tuple(range(S))))
+    orders = Address(tuple(range(K))).permutation(D)
+    made = stack(lambda: Level(orders, K, V, "batch", bounded, 0.0), Address(tuple(range(S))))
     generator = torch.Generator().manual_seed(seed)
     with torch.no_grad():
         for parameter in made.parameters():

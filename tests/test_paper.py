@@ -52,6 +52,7 @@ def test_the_literal_files_deviate_in_nothing_that_is_stated(data):
     learner = tomllib.loads(text)["learner"]
     stated = {"lr_flow": 1e-4, "lr_autoencoder": 1e-3, "norm": "running", "condition": "first", "one_hot": True}
     stated |= {"class_prior": False, "bounded": False, "anchor": 0.0, "temperature": 1.0, "levels": 2, "blocks": 10}
+    stated |= {"permutation": "random", "schedule": "separate", "density": "flow", "augment": True, "dropout": 0.2}
     stated |= {"condition_size": 10, "decay_flow": False, "decay_autoencoder": False, "reencode": False}
     stated |= {"optimiser": "sgd", "lr": 0.1} if data == "mnist" else {"optimiser": "adam", "lr": 1e-3}
     assert learner.items() >= stated.items()

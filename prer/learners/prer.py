@@ -20,7 +20,7 @@ from prer import health
 from prer.address import Address
 from prer.density import Density, Gaussian
 from prer.errors import InputError
-from prer.flow import Condition, Flow, Norm
+from prer.flow import Condition, Flow, Norm, Permutation
 from prer.learners.base import Learner, Observer, mean_cross_entropy
 from prer.networks import Decoder, Encoder, Linear, floats, stack
 from prer.settings import setting
@@ -79,6 +79,7 @@ class PRER(Learner):
     one_hot: bool = setting(False, "the class as a one-hot vector, as in the paper")
     class_prior: bool = setting(True, "the flow's prior depends on the class; the paper's does not")
     bounded: bool = setting(True, "bound the scale of couplings")
+    permutation: Permutation = setting("swapping", "random orders in which halves change places, or the paper's random")
     restart: bool = setting(False, "a new flow for each task, instead of going on from its weights")
     reencode: bool = setting(True, "the flow learns E(D(z)) of old classes, instead of z")
     jitter: float = setting(0.02, "noise on the flow's training data, in standard deviations", low=0)
@@ -267,6 +268,7 @@ class PRER(Learner):
                 one_hot=self.one_hot,
                 class_prior=self.class_prior,
                 bounded=self.bounded,
+                permutation=self.permutation,
             ),
             self.address_ / "density",
         )

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import json
 import tomllib
+from collections.abc import Sequence
 from dataclasses import dataclass, fields
+from typing import Any
 
 import numpy as np
 
@@ -42,10 +44,10 @@ VARIANTS = (
     Variant("gaussian", "a Gaussian for each class, no flow", ("learner.density=gaussian",)),
     Variant("pixels", "pixels instead of embeddings: DGR, same networks"),
     Variant("no-sparsity", "no sparsity penalty", ("learner.sparsity=0",)),
-    Variant("sparse-layers", "sparsity of every layer", ("learner.sparsity_on=layers",)),
+    Variant("sparse-layers", "sparsity of every layer, as much of z", ("learner.sparsity_on=layers",)),
     Variant("labels-head", "phase 1 sees labels by the head", ("learner.labels=head",)),
     Variant("labels-auxiliary", "phase 1 sees labels by a classifier", ("learner.labels=auxiliary",)),
-    Variant("one-level", "one level of the flow", ("learner.levels=1",)),
+    Variant("one-level", "one level of the flow, with the blocks of two", ("learner.levels=1",)),
     Variant("no-class-prior", "every coupling sees the class, the prior does not", ("learner.class_prior=false",)),
     Variant("first-and-prior", "only the first coupling and the prior see the class", ("learner.condition=first",)),
     Variant(
@@ -54,12 +56,14 @@ VARIANTS = (
         ("learner.condition=first", "learner.class_prior=false"),
     ),
     Variant("temperature", "a temperature of 1.0, or of 0.8 where ours is 1.0"),
+    Variant("random-order", "the paper's permutations in the flow", ("learner.permutation=random",)),
     Variant("own-samples", "the flow learns its own samples again", ("learner.reencode=false",)),
     Variant("unbounded", "the scale of couplings not bounded", ("learner.bounded=false",)),
-    Variant("slow-flow", "the paper's rate for the flow", ("learner.lr_flow=1e-4",)),
+    Variant("slow-flow", "the paper's rate for the flow", ("learner.lr_flow=1e-4", "learner.decay_flow=false")),
     Variant("running-norm", "the paper's norm in the flow", ("learner.norm=running",)),
-    Variant("joint", "one phase instead of three, with the first one's epochs", ("learner.schedule=joint",)),
+    Variant("joint", "one phase instead of three, with the longest one's epochs", ("learner.schedule=joint",)),
     Variant("literal", "all that the paper states at once"),
+    Variant("literal-no-r", "the same without R", ("learner.weight=0",)),
 )
 NAMES = tuple(variant.name for variant in VARIANTS)
 
@@ -75,28 +79,36 @@ def experiments(request: Request) -> dict[Key, Experiment]:
 
 def _experiment(request: Request, data: str, variant: Variant) -> Experiment:
     ours = request.experiment(data, "prer")
-    if variant.name == "literal":
-        return _literal(request, data)
     if variant.name == "pixels":
         return _pixels(data, ours)
-    overrides = variant.overrides
-    if variant.name == "temperature":
-        overrides = ("learner.temperature=0.8" if _setting(ours, "temperature") == 1.0 else "learner.temperature=1.0",)
-    return request.experiment(data, "prer", overrides)
+    if variant.name.startswith("literal"):
+        return _literal(request, data, variant.overrides)
+    changed = _changed(variant.name, ours.tables()["learner"])
+    return request.experiment(data, "prer", [*variant.overrides, *(f"learner.{k}={v}" for k, v in changed.items())])
 
 
-def _setting(experiment: Experiment, key: str) -> object:
-    return experiment.tables()["learner"][key]
+def _changed(variant: str, ours: dict[str, Any]) -> dict[str, Any]:
+    """What a variant changes besides, so that nothing else does: values that depend on ours."""
+    if variant == "temperature":
+        return {"temperature": 0.8 if ours["temperature"] == 1.0 else 1.0}
+    if variant == "one-level":
+        return {"blocks": ours["levels"] * ours["blocks"]}
+    if variant == "sparse-layers":  # a layer's is a mean, and ours a sum over z
+        return {"sparsity": ours["sparsity"] * ours["embedding"]}
+    if variant == "joint":
+        return {"epochs_autoencoder": max(ours[key] for key in ("epochs_autoencoder", "epochs_flow", "epochs"))}
+    return {}
 
 
-def _literal(request: Request, data: str) -> Experiment:
+def _literal(request: Request, data: str, overrides: Sequence[str]) -> Experiment:
     """The paper's own settings; of data that it does not have, those that do not depend on the data."""
     if data in LITERAL:
-        return request.experiment(data, EXTRA)
+        return request.experiment(data, EXTRA, overrides)
     literal, ours = (tomllib.loads(file_of("mnist", m).read_text("utf-8"))["learner"] for m in (EXTRA, "prer"))
     of_data = ("channels", "embedding", "batch", "epochs", "epochs_autoencoder", "epochs_flow", "lr", "optimiser")
     changed = [key for key in literal if key not in of_data and literal[key] != ours[key]]
-    return request.experiment(data, "prer", [f"learner.{key}={json.dumps(literal[key])}" for key in changed])
+    stated = [f"learner.{key}={json.dumps(literal[key])}" for key in changed]
+    return request.experiment(data, "prer", [*stated, *overrides])
 
 
 def _pixels(data: str, ours: Experiment) -> Experiment:

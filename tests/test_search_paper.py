@@ -1,0 +1,40 @@
+"""The paper's experiments are what the records of the search found, and all methods were given as many points."""
+
+import json
+import sys
+from pathlib import Path
+
+import pytest
+
+from prer.paper import DATA, LITERAL, METHODS, file_of
+
+BENCHMARKS = Path(__file__).parents[1] / "benchmarks"
+RECORDS = [BENCHMARKS / "records" / name for name in ("search_paper.json", "search_paper_more.json")]
+
+
+@pytest.fixture
+def search_paper(monkeypatch):
+    monkeypatch.syspath_prepend(BENCHMARKS)
+    import search_paper
+
+    yield search_paper
+    sys.modules.pop("search_paper")
+
+
+def test_the_files_are_what_the_records_say(search_paper, monkeypatch, tmp_path):
+    monkeypatch.setattr(search_paper, "file_of", lambda data, method: tmp_path / f"{data}-{method}.toml")
+    search_paper.write_files(RECORDS)
+    for data, method in [*((d, m) for d in DATA for m in METHODS), *((d, "prer-literal") for d in LITERAL)]:
+        assert (tmp_path / f"{data}-{method}.toml").read_text() == file_of(data, method).read_text()
+
+
+def test_every_method_was_given_as_many_points(search_paper):
+    tried = {data: count for data, count in search_paper.BY_HAND.items() if count}
+    hand = json.loads((BENCHMARKS / "records" / "tries_paper.json").read_text())["tries"]
+    names = ["cifar10" if name.startswith("cifar") else name.split("-")[0] for name in hand]
+    assert {data: names.count(data) for data in set(names)} == tried
+    for data in DATA:
+        for method in METHODS:
+            rounds = [kind for kind in search_paper.ROUNDS if (method, kind) != ("prer", "more")]
+            points = [p for kind in rounds for s in search_paper.sweeps(data, method, data, kind) for p in s.points()]
+            assert len(points) + (search_paper.BY_HAND[data] if method == "prer" else 0) == 34
