@@ -38,11 +38,14 @@ class Comparison:
     def verdict(self) -> str:
         """What this says of the first: better, worse, not worse, or not decided.
 
-        A difference that is significant decides; where none is, an interval above the margin shows "not worse".
+        An interval above the margin shows "not worse" even where a small difference is significant: the p says so.
         """
-        if self.adjusted < LEVEL:
-            return "better" if self.difference > 0 else "worse"
-        return "not worse" if self.low > -MARGIN else "not decided"
+        sure = self.adjusted < LEVEL
+        if sure and self.difference > 0:
+            return "better"
+        if self.low > -MARGIN:
+            return "not worse"
+        return "worse" if sure else "not decided"
 
 
 def compare(first: Sequence[float], second: Sequence[float]) -> Comparison:

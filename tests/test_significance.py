@@ -91,7 +91,9 @@ def test_one_more_comparison_never_helps(ps, another):
     [
         (0.5, 0.1, 0.049, "better"),
         (-0.5, -0.9, 0.049, "worse"),
-        (-0.05, -0.08, 0.01, "worse"),  # by less than the margin, and surely
+        (-0.05, -0.08, 0.01, "not worse"),  # by less than the margin, and surely
+        (-0.15, -0.2, 0.01, "worse"),
+        (-0.15, -0.2, 0.05, "not decided"),
         (0.5, -0.19, 0.05, "not worse"),
         (-0.1, -0.19, 0.3, "not worse"),
         (0.5, -0.2, 0.2, "not decided"),
