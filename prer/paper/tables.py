@@ -77,6 +77,7 @@ def markdown(table: Table) -> str:
     return "\n\n".join(part for part in parts if part) + "\n"
 
 
+LONG = 40  # characters of a cell from which on its column is folded
 LATEX = {"\\": r"\textbackslash{}", "~": r"\textasciitilde{}", "^": r"\textasciicircum{}", "±": r"$\pm$", "−": "$-$"}
 LATEX |= {c: f"\\{c}" for c in "&%$#_{}"} | {"<": "$<$", ">": "$>$", "|": "$|$", "–": "--", "×": r"$\times$"}
 
@@ -94,13 +95,18 @@ def _latex_cell(cell: Cell) -> str:
     return f"${number}${escaped(cell.mark)}"
 
 
+def _text_column(table: Table, i: int) -> str:
+    """Short texts stand on a line, and long ones are folded, or the table would leave the page."""
+    return r"p{0.3\textwidth}" if any(len(str(row[i])) > LONG for row in table.rows) else "l"
+
+
 def latex(table: Table) -> str:
     """The table as a float of its own."""
     body = [" & ".join(map(escaped, table.columns)), *(" & ".join(map(_latex_cell, row)) for row in table.rows)]
     body.insert(1, r"\hline")
     lines = [line if line == r"\hline" else rf"{line} \\" for line in body]
     head = [r"\begin{table}", r"\centering", rf"\caption{{{escaped(table.caption)}}}"]
-    layout = "".join("r" if number else "l" for number in numbers(table))
+    layout = "".join("r" if number else _text_column(table, i) for i, number in enumerate(numbers(table)))
     notes = [rf"\par\small {escaped(note)}" for note in table.notes]
     return (
         "\n".join([*head, rf"\begin{{tabular}}{{{layout}}}", *lines, r"\end{tabular}", *notes, r"\end{table}"]) + "\n"
