@@ -405,7 +405,8 @@ def reproduce(
     from prer.paper.plan import Request, places
     from prer.paper.reproduce import reproduce
 
-    request = Request(tuple(filter(None, only.split(","))), device, seeds, fast, places(paths), NAMES, finished)
+    names = tuple(filter(None, map(str.strip, only.split(","))))
+    request = Request(names, device, seeds, fast, places(paths), NAMES, finished)
     if fast and write is not None and write == Path("REPRODUCIBILITY.md"):
         write = out / write  # that of the paper's data is not to be lost
     reproduce(Console(emoji=False, highlight=False), part, request, out, workers, write)

@@ -116,7 +116,8 @@ def test_a_mosaic_has_a_row_for_each_class():
 @pytest.mark.slow
 def test_everything_at_once_with_the_document(capsys, tmp_path):
     out, _ = told(capsys, "all", *FAST, "--only", "prer", "--write")
-    assert out.splitlines()[-1] == "Written: runs/REPRODUCIBILITY.md" and "claims" not in out
+    assert out.splitlines()[-2] == "Written: runs/REPRODUCIBILITY.md" and "runs/claims.md" not in out
+    assert out.splitlines()[-1].endswith("too many for a quick look: prer reproduce claims --fast")
     text = (tmp_path / "runs/REPRODUCIBILITY.md").read_text("utf-8")
     assert "## Table 2" in text and "not run" in text and "--only digits,prer --seeds 2 --device cpu --fast" in text
 
@@ -134,7 +135,7 @@ def test_a_run_that_fails_leaves_a_cell_that_says_so(capsys, tmp_path, monkeypat
     monkeypatch.setattr(Request, "experiment", lambda s, d, m, o=(): tiny(s, d, m, (*o, "learner.lr=1e30")))
     out, err = told(capsys, "table1", *FAST, "--only", "naive", code=1)
     assert "| Naive | failed: the loss of seed" in (tmp_path / "runs/table1.md").read_text("utf-8")
-    assert "Failed: Naive on digits: the loss of seed" in out and "the same command tries again" in err
+    assert "Failed: Naive on digits: the loss of seed" in out and "then give the same command again" in err
     assert (
         "Failed: Naive on digits: the loss of seed" in told(capsys, "table1", *FAST, "--only", "naive", "--finished")[0]
     )
@@ -152,6 +153,43 @@ def test_data_from_a_folder(capsys, tmp_path):
         "KMNIST-100 BWT" in out
         and "KMNIST-100 is read from kmnist100.npz, which is not the paper's data, KMNIST." in out
     )
+
+
+def test_what_is_asked_for_is_run_and_shown_and_all_there_is_is_written(capsys, tmp_path):
+    experiments = plan.of_table1(Request(seeds="3")) | plan.of_significance(Request(seeds="3"))
+    noise = np.array([0.0, 0.1, -0.1])
+    for i, method in enumerate(("prer", "ewc", "er")):
+        for data in ("mnist", "cifar10"):
+            pretended(tmp_path / "runs", experiments[data, method], 99 - i - noise * i, -i + noise * i)
+    out, _ = told(capsys, "table1", "--only", "mnist, prer", "--seeds", "3", "--write")
+    assert "CIFAR10" not in out and "ER" not in out.replace("PRER", "") and "to be made" not in out
+    rows = {row[""]: row for row in csv.DictReader((tmp_path / "runs/table1.csv").read_text("utf-8").splitlines())}
+    assert rows["ER"]["CIFAR10 BWT"] == "-2.0" and rows["GEM"]["MNIST BWT"] == "not run"
+    assert float(rows["PRER"]["MNIST Accuracy"]) == 99
+    text = (tmp_path / "REPRODUCIBILITY.md").read_text("utf-8")
+    assert "| ER on CIFAR10 | 0 to 2 |" in text and "PRER - ER" in text
+    told(capsys, "significance", "--finished", "--seeds", "3")
+    every = (tmp_path / "runs/significance.csv").read_text("utf-8")
+    out, _ = told(capsys, "significance", "--only", "cifar10,prer,ewc", "--finished", "--seeds", "3")
+    assert "PRER - EWC" in out and "PRER - ER" not in out and "MNIST" not in out
+    assert (tmp_path / "runs/significance.csv").read_text("utf-8") == every
+    out, _ = told(capsys, "claims", "--only", "mnist,prer", "--finished", "--seeds", "3")
+    assert "ER +2.00 (better, p " in out and "CIFAR10" not in out
+
+
+def test_a_clock_that_cannot_be_written_costs_no_table(capsys, tmp_path):
+    (tmp_path / "runs/clocks.json").mkdir(parents=True)
+    out, _ = told(capsys, "table1", *FAST, "--only", "naive")
+    assert "warning: cannot write runs/clocks.json: " in out and (tmp_path / "runs/table1.csv").exists()
+
+
+def test_a_result_that_is_none_is_not_said_to_be_tried_again(capsys, tmp_path):
+    experiment = plan.of_table1(Request(seeds="3"))["mnist", "prer"]
+    record = pretended(tmp_path / "runs", experiment, [99.0] * 3, [-1.0] * 3)
+    (record.path / "result.json").write_text("{")
+    out, err = told(capsys, "table1", "--only", "mnist,prer", "--seeds", "3", code=1)
+    assert "result.json cannot be read; delete it and run again" in out
+    assert err == "prer: 1 run is missing; see to the reasons above, then give the same command again\n"
 
 
 def test_of_finished_runs_alone_nothing_is_run(capsys, tmp_path):

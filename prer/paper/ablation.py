@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import tomllib
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, fields
 from typing import Any
 
@@ -15,7 +15,7 @@ from prer.engines import Outcome
 from prer.experiment import Experiment, merged
 from prer.learners.base import Learner
 from prer.paper import LITERAL, file_of
-from prer.paper.plan import EXTRA, Key, Request, data_of
+from prer.paper.plan import EXTRA, Key, Request, data_of, those
 from prer.paper.table1 import METRICS, Outcomes, cell_of, failures, result_of, spread, values_of
 from prer.paper.tables import Cell, Probability, Table, Value
 from prer.record import Record
@@ -120,14 +120,15 @@ def _pixels(data: str, ours: Experiment) -> Experiment:
     return Experiment.parse(merged(tables, {"name": f"{data}-dgr"}) | {"learner": learner})
 
 
-def tables(request: Request, outcomes: Outcomes) -> list[Table]:
-    """Each variant beside ours."""
-    data = data_of(outcomes)
+def tables(request: Request, outcomes: Outcomes, asked: Collection[Key] = ()) -> list[Table]:
+    """Each variant beside ours; a p is corrected for all that have run, whichever of them are asked for."""
+    shown = those(outcomes, asked)
+    data = data_of(shown)
     questions = {variant.name: variant.question for variant in VARIANTS}
     rows: list[list[Cell]] = []
     for name in data:
         against = {metric: comparisons(outcomes, name, metric) for metric in METRICS}
-        for (owner, variant), outcome in outcomes.items():
+        for (owner, variant), outcome in shown.items():
             if owner == name:
                 compared = {metric: of_metric.get(variant) for metric, of_metric in against.items()}
                 same = variant != OURS and outcome.experiment.hash == outcomes[name, OURS].experiment.hash
@@ -138,12 +139,14 @@ def tables(request: Request, outcomes: Outcomes) -> list[Table]:
     columns += [f"{label}{part}" for label in METRICS.values() for part in ("", ", difference", ", p Holm")]
     columns += ["samples of their class, %"]
     notes = [
-        "Differences are variant minus ours, paired over seeds; Holm's correction over the variants of a data set. "
+        "Differences are variant minus ours, paired over seeds; Holm's correction over all variants that have run on a "
+        "data set, for each metric by itself: the family of somebody who looks for what matters. The claims below are "
+        "another family: the pairs that they name, both metrics together. "
         "Samples of their class: the share of the samples of the memory that the head of their task takes for the "
         "class that was asked for, after the last task, mean of the classes; chance is 50 %.",
     ]
-    notes += [*request.remarks(data), *failures(request, outcomes)]
-    caption = f"PRER with one thing changed at a time, {spread(outcomes)}"
+    notes += [*request.remarks(data), *failures(request, shown)]
+    caption = f"PRER with one thing changed at a time, {spread(shown)}"
     return [Table("ablation", caption, columns, rows, notes)]
 
 

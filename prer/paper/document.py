@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
@@ -43,9 +43,11 @@ class Clock(NamedTuple):
     seconds: float
 
 
-def tables_of(part: str, request: Request, outcomes: Mapping[str, Mapping[Key, Outcome]]) -> list[Table]:
-    """The tables of a part, from what there is of all runs."""
-    made = TABLES[part](request, outcomes[part])
+def tables_of(
+    part: str, request: Request, outcomes: Mapping[str, Mapping[Key, Outcome]], asked: Collection[Key] = ()
+) -> list[Table]:
+    """The tables of a part, from what there is of all runs; with rows of those that are asked for."""
+    made = TABLES[part](request, outcomes[part], asked)
     return [*made, claims.table(request, outcomes)] if part == "claims" else made
 
 

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import TypeVar
 
 from prer.address import as_device
 from prer.data.files import find
@@ -14,6 +15,7 @@ from prer.experiment import Experiment
 from prer.paper import DATA, LITERAL, METHODS, file_of
 from prer.paper.published import TABLE2, TITLES
 
+T = TypeVar("T")
 Key = tuple[str, str]  # a data set, and a method or a variant
 EXTRA = "prer-literal"
 NOT_RUN = "not run"  # in the place of a result
@@ -108,6 +110,11 @@ class Request:
                 what = "a copy that was given" if whole else f"which is not the paper's data, {TITLES[name]}"
                 remarks.append(f"{title} is read from {file}, {what}.")
         return remarks
+
+
+def those(outcomes: Mapping[Key, T], asked: Collection[Key]) -> dict[Key, T]:
+    """The outcomes that are asked for; none: all."""
+    return {key: outcome for key, outcome in outcomes.items() if not asked or key in asked}
 
 
 def data_of(keys: Iterable[Key]) -> list[str]:

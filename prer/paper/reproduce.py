@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 from rich.console import Console
@@ -21,7 +22,7 @@ from prer.follow import follow
 from prer.paper import ablation, document, figure2, plan
 from prer.paper.document import TABLES, Clock, tables_of
 from prer.paper.plan import NOT_RUN, Key, Request
-from prer.paper.tables import Table, save, show
+from prer.paper.tables import save, show
 from prer.record import MOST_BYTES, Record
 
 CLOCKS = "clocks.json"
@@ -32,12 +33,13 @@ NEEDED: dict[str, Callable[[Request], dict[Key, Experiment]]] = {
     "significance": plan.of_significance,
     "claims": ablation.experiments,
 }
+LARGE = "claims"  # not a part of "all" in a quick look
 SLOW = ("prer", "dgr", "gem")  # first, so that no worker is left alone with them
 
 
 def parts_of(part: str, fast: bool) -> list[str]:
-    """What belongs to a part; the variants of the claims are too many for a quick look."""
-    return [name for name in NEEDED if part == name or (part == "all" and not (fast and name == "claims"))]
+    """What belongs to a part."""
+    return [name for name in NEEDED if part == name or (part == "all" and not (fast and name == LARGE))]
 
 
 def reproduce(
@@ -49,6 +51,7 @@ def reproduce(
         RunError: when everything else is done, if a run that is needed is missing.
     """
     request.check()
+    whole = replace(request, only=())  # what is written has every run there is; `only` is what is run, and shown
     needed = {name: NEEDED[name](request) for name in parts_of(part, request.fast)}
     if not any(needed.values()):
         raise InputError(f"--only {','.join(request.only)} leaves nothing of {part}; name a data set or method it has")
@@ -61,24 +64,22 @@ def reproduce(
             outcomes = ended or run_missing(console, name, experiments, out, at_once)
             missing |= {outcome.record.path.name for outcome in outcomes.values() if outcome.error}
             if name in TABLES:
-                beside = TABLES if name == "claims" else ()  # claims are about runs of other parts, too
-                every = {other: found(NEEDED[other](request), out) for other in beside} | {name: outcomes}
-                publish(console, name, tables_of(name, request, every), out)
+                beside = TABLES if name == "claims" else (name,)  # claims are about runs of other parts, too
+                every = {other: found(NEEDED[other](whole), out) for other in beside}
+                every[name] |= outcomes
+                for table in tables_of(name, request, every, list(experiments)):
+                    show(console, table)
+                say(console, f"Written: {', '.join(map(str, save(name, tables_of(name, whole, every), out)))}")
             else:
                 missing |= draw(console, outcomes, out)
     if write is not None:
-        every = {name: found(NEEDED[name](request), out) for name in TABLES}
-        say(console, f"Written: {document.save(document.text(request, every, clocks(out)), write)}")
+        every = {name: found(NEEDED[name](whole), out) for name in TABLES}
+        say(console, f"Written: {document.save(document.text(whole, every, clocks(out)), write)}")
+    if part == "all" and request.fast:
+        say(console, f"The {LARGE} are left out, as too many for a quick look: prer reproduce {LARGE} --fast")
     if missing and not request.finished:
         what = "run is" if len(missing) == 1 else "runs are"
-        raise RunError(f"{len(missing)} {what} missing, for reasons said above; the same command tries again")
-
-
-def publish(console: Console, name: str, tables: Sequence[Table], out: Path) -> None:
-    """Show tables, write them, and say where."""
-    for table in tables:
-        show(console, table)
-    say(console, f"Written: {', '.join(map(str, save(name, tables, out)))}")
+        raise RunError(f"{len(missing)} {what} missing; see to the reasons above, then give the same command again")
 
 
 def draw(console: Console, outcomes: Mapping[Key, Outcome], out: Path) -> set[str]:
@@ -109,7 +110,7 @@ def run_missing(
     begin = time.perf_counter()
     ended = follow(console, Local(workers).run(ready, out), ready)
     made = [outcome.record.path.name for outcome in ended if outcome.trained and not outcome.error]
-    note_clock(out, part, Clock(made, workers, time.perf_counter() - begin))
+    note_clock(console, out, part, Clock(made, workers, time.perf_counter() - begin))
     by_hash = {outcome.experiment.hash: outcome for outcome in ended}
     for experiment in every:
         if experiment.hash not in by_hash:
@@ -118,12 +119,15 @@ def run_missing(
     return {key: by_hash[experiment.hash] for key, experiment in experiments.items()}
 
 
-def note_clock(out: Path, part: str, clock: Clock) -> None:
+def note_clock(console: Console, out: Path, part: str, clock: Clock) -> None:
     """Keep how long the runs of a part took together, unless a command before made more of them."""
     known = clocks(out)
     if len(clock.folders) > len(known[part].folders if part in known else ()):
         plain = {name: of_part._asdict() for name, of_part in (known | {part: clock}).items()}
-        (out / CLOCKS).write_text(json.dumps(plain, indent=1) + "\n", "utf-8")
+        try:
+            (out / CLOCKS).write_text(json.dumps(plain, indent=1) + "\n", "utf-8")
+        except OSError as error:  # the runs are worth more than how long they took
+            say(console, f"warning: cannot write {out / CLOCKS}: {error.strerror}", "yellow")
 
 
 def clocks(out: Path) -> dict[str, Clock]:

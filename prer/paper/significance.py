@@ -2,25 +2,29 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 
-from prer.paper.plan import Request, data_of
+from prer.paper.plan import Key, Request, data_of, those
 from prer.paper.published import TITLES
 from prer.paper.table1 import METRICS, Outcomes, cell_of, failures, spread, values_of
 from prer.paper.tables import Cell, Probability, Table, Value
 from prer.significance import LEVEL, MARGIN, Comparison, compared
 
+WORDS = (
+    f"Better: the corrected p is below {LEVEL}, and the difference positive; not worse: the 95 % interval lies above "
+    f"-{MARGIN} points, which may be a significant difference of less than that: the p says so; worse: the corrected "
+    f"p is below {LEVEL}, and the difference negative; else not decided"
+)
 RULE = (
-    f"Paired t-tests over seeds, Holm's correction over the methods compared on the same data set and metric. Better "
-    f"or worse: the corrected p is below {LEVEL}; not worse: it is not, and the 95 % interval lies above -{MARGIN} "
-    "points."
+    "Paired t-tests over seeds, Holm's correction over the methods that PRER is compared with on the same data set, "
+    f"for each metric by itself. {WORDS}."
 )
 
 
-def tables(request: Request, outcomes: Outcomes) -> list[Table]:
-    """Every method with so many seeds, and PRER against each of the others."""
-    data = data_of(outcomes)
-    made = [_values(request, outcomes, data), _compared(request, outcomes, data)]
+def tables(request: Request, outcomes: Outcomes, asked: Collection[Key] = ()) -> list[Table]:
+    """Every method with so many seeds, and PRER against each of the others; corrected for all that have run."""
+    shown = those(outcomes, asked)
+    made = [_values(request, shown, data_of(shown)), _compared(request, outcomes, shown)]
     return [table for table in made if table.rows]
 
 
@@ -34,12 +38,14 @@ def _values(request: Request, outcomes: Outcomes, data: Sequence[str]) -> Table:
     return Table("significance-values", caption, columns, rows, [*request.remarks(data), *failures(request, outcomes)])
 
 
-def _compared(request: Request, outcomes: Outcomes, data: Sequence[str]) -> Table:
+def _compared(request: Request, outcomes: Outcomes, shown: Collection[Key]) -> Table:
     """Which differences between PRER and the others are more than chance."""
     rows: list[list[Cell]] = []
-    for name in data:
+    for name in data_of(shown):
         for metric, label in METRICS.items():
             for method, c in comparisons(outcomes, name, metric).items():
+                if (name, method) not in shown:
+                    continue
                 interval = [Value(v, digits=2, signed=True) for v in (c.difference, c.low, c.high)]
                 ps = [Probability(p) for p in (c.p, c.adjusted)]
                 rows.append([f"{request.title(name)} {label}", f"PRER - {TITLES[method]}", *interval, *ps, c.verdict])

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -10,7 +10,7 @@ import numpy as np
 from prer import evaluation
 from prer.engines import Outcome
 from prer.evaluation import diagonal
-from prer.paper.plan import EXTRA, NOT_RUN, Key, Request, data_of
+from prer.paper.plan import EXTRA, NOT_RUN, Key, Request, data_of, those
 from prer.paper.published import RUNS, TITLES, Figure, implied_diagonal, published
 from prer.paper.tables import Cell, Table, Value
 from prer.significance import LEVEL
@@ -24,8 +24,9 @@ VERDICT = (
 MOST = 40  # characters of an error in a cell; a note has all of it
 
 
-def tables(request: Request, outcomes: Outcomes) -> list[Table]:
+def tables(request: Request, outcomes: Outcomes, asked: Collection[Key] = ()) -> list[Table]:
     """The table, and the check that its numbers agree with each other."""
+    outcomes = those(outcomes, asked)
     data = data_of(outcomes)
     methods = [name for name in (*TITLES,) if name in {method for _, method in outcomes}]
     return [_main(request, outcomes, data, methods), _check(request, outcomes, data, methods)]
@@ -34,7 +35,7 @@ def tables(request: Request, outcomes: Outcomes) -> list[Table]:
 def spread(outcomes: Outcomes) -> str:
     """What stands beside a mean, and over how many seeds."""
     seeds = {len(result["seeds"]) for result in map(result_of, outcomes.values()) if result}
-    count = f" over {'/'.join(map(str, sorted(seeds)))} seeds" if seeds else ""
+    count = f" over {'/'.join(map(str, sorted(seeds)))} seed{'' if seeds == {1} else 's'}" if seeds else ""
     return f"mean ± standard deviation (n - 1){count}"
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import replace
 
 import torch
@@ -12,7 +12,7 @@ from prer.data.catalogue import CATALOGUE
 from prer.experiment import Experiment
 from prer.learners.prer import PRER
 from prer.networks import floats
-from prer.paper.plan import Request, data_of
+from prer.paper.plan import Key, Request, data_of, those
 from prer.paper.published import FORMULAS, TABLE2, TASKS, TITLES
 from prer.paper.table1 import Outcomes, failures, missing, result_of
 from prer.paper.tables import Cell, Table, Value
@@ -51,8 +51,9 @@ def hardware(record: Record) -> str:
     return f"CPU ({about.get('processor') or 'unknown'}{count})"
 
 
-def tables(request: Request, outcomes: Outcomes) -> list[Table]:
+def tables(request: Request, outcomes: Outcomes, asked: Collection[Key] = ()) -> list[Table]:
     """The table."""
+    outcomes = those(outcomes, asked)
     data = data_of(outcomes)
     methods = list(dict.fromkeys(method for _, method in outcomes))
     columns = ["", "formula"]
