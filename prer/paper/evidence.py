@@ -1,0 +1,215 @@
+"""What runs say about a claim on a data set, and the verdict that follows by its rule."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+
+from prer.engines import Outcome
+from prer.paper import rules
+from prer.paper.ablation import OURS, agreement_of
+from prer.paper.plan import NOT_RUN
+from prer.paper.published import TITLES
+from prer.paper.rules import FAILS, HOLDS, OPEN, Both
+from prer.paper.table1 import METRICS, missing, result_of, values_of
+from prer.paper.tables import Probability
+from prer.significance import Comparison, compare, compared
+
+GROWTH = 1.0  # per cent by which a memory may grow from the first task to the last and still count as constant
+MUCH = 0.5  # of Naive's forgetting: who takes more of it away is better by much
+Verdict = tuple[str, str]  # the evidence, and what follows
+Pair = tuple[str, str]  # of variants or of methods, the first less the second
+
+
+@dataclass(frozen=True)
+class Evidence:
+    """What there is about a data set.
+
+    Attributes:
+        runs: of variants (five seeds) and of methods (twenty), by name.
+        costs: of methods, for one seed alone on the machine.
+        against: PRER against each other method by metric, as the table of significance has it.
+        pairs: those that claims name, one family over both metrics; only those that have run.
+    """
+
+    runs: Mapping[str, Outcome]
+    costs: Mapping[str, Outcome]
+    against: Mapping[str, Mapping[str, Comparison]]
+    pairs: Mapping[Pair, Both]
+
+
+def judged(runs: Mapping[str, Outcome], pairs: Sequence[Pair]) -> dict[Pair, Both]:
+    """The pairs of which both have run, corrected over all of them and both metrics."""
+    values = {(a, b, m): (values_of(runs.get(a), m), values_of(runs.get(b), m)) for a, b in pairs for m in METRICS}
+    tests = compared(values)
+    return {(a, b): Both(*(tests[a, b, m] for m in METRICS)) for a, b in pairs if (a, b, "bwt") in tests}
+
+
+def by(rule: Callable[..., str]) -> Callable[..., Verdict]:
+    """A judge of pairs."""
+
+    def judge(evidence: Evidence, *pairs: Pair) -> Verdict:
+        if any(pair not in evidence.pairs for pair in pairs):
+            names = dict.fromkeys(name for pair in pairs for name in pair)
+            return "", _reasons([evidence.runs.get(name) for name in names])
+        return _told(evidence, pairs), rule(*(evidence.pairs[pair] for pair in pairs))
+
+    return judge
+
+
+def _reasons(outcomes: Sequence[Outcome | None]) -> str:
+    """Why there is no verdict; one seed decides nothing."""
+    return "; ".join(dict.fromkeys(missing(outcome) for outcome in outcomes if not result_of(outcome))) or OPEN
+
+
+def _told(evidence: Evidence, pairs: Sequence[Pair]) -> str:
+    return "; ".join(
+        f"{TITLES.get(a, a)} - {TITLES.get(b, b)}: "
+        + ", ".join(said(label, c) for label, c in zip(METRICS.values(), evidence.pairs[a, b], strict=True))
+        for a, b in pairs
+    )
+
+
+def said(name: str, c: Comparison) -> str:
+    """As in "BWT +0.83 (better, p 0.012)"."""
+    return f"{name} {c.difference:+z.2f} ({c.verdict}, p {Probability(c.adjusted, digits=3)})"
+
+
+def by_levels(evidence: Evidence, *pairs: Pair) -> Verdict:
+    """Improves, and with fewer scalars."""
+    text, word = by(rules.improves)(evidence, *pairs)
+    results = [result_of(evidence.runs.get(name)) for name in pairs[0]]
+    if not text or not all(results):
+        return text, word
+    ours, other = ((result or {})["memory_floats"][-1] for result in results)
+    fewer = ours < other
+    return f"{text}; {ours:,} floats against {other:,}", word if fewer else FAILS
+
+
+def by_share(evidence: Evidence, *pairs: Pair) -> Verdict:
+    """Better than Naive, and how much of its forgetting is taken away."""
+    text, word = by(rules.better)(evidence, *pairs)
+    if not text:
+        return text, word
+    bwt = {name: values_of(evidence.runs[name], "bwt") or [] for pair in pairs for name in pair}
+    shares = [compare(bwt[a], [(1 - MUCH) * value for value in bwt[b]]) for a, b in pairs]
+    gone = ", ".join(f"{TITLES[a]} {100 * (1 - np.mean(bwt[a]) / np.mean(bwt[b])):.0f} %" for a, b in pairs)
+    word = rules.little([evidence.pairs[pair] for pair in pairs], shares)
+    return f"{text}; of Naive's forgetting are gone: {gone}", word
+
+
+def of_samples(variant: str) -> Callable[..., Verdict]:
+    """A judge of whether the samples of a variant are of their class."""
+
+    def judge(evidence: Evidence) -> Verdict:
+        outcome = evidence.runs.get(variant)
+        if result_of(outcome) is None or outcome is None:
+            return "", missing(outcome)
+        samples, real = agreement_of(outcome.record), (outcome.record.result or {})["final_accuracy"]["values"]
+        if samples is None or len(samples) != len(real):
+            return "", "not known"
+        c = compare(samples, real)
+        interval = f", 95 % interval from {c.low:+.1f} to {c.high:+.1f}" if len(real) > 1 else ""
+        text = f"samples {np.mean(samples):.1f} %, test images {np.mean(real):.1f} % ({c.difference:+.1f}{interval})"
+        return text, rules.apart(samples, real)
+
+    return judge
+
+
+def of_growth(evidence: Evidence) -> Verdict:
+    """The memory of ours from task to task."""
+    result = result_of(evidence.runs.get(OURS))
+    if result is None:
+        return "", missing(evidence.runs.get(OURS))
+    kept = result["memory_floats"]
+    growth = 100 * (kept[-1] / kept[0] - 1)
+    text = f"{kept[0]:,} floats after the first task, {kept[-1]:,} after the last ({growth:+.2f} %)"
+    return text, HOLDS if growth < GROWTH else FAILS
+
+
+def of_bwt(evidence: Evidence) -> Verdict:
+    """PRER against all, as the table of significance has it."""
+    against = evidence.against["bwt"]
+    if not against:
+        return "", _reasons([evidence.runs.get("prer")])
+    return ", ".join(said(TITLES[m], c) for m, c in against.items()), rules.best(against)
+
+
+def of_accuracy(evidence: Evidence) -> Verdict:
+    """PRER against the one with the best mean."""
+    against = evidence.against["accuracy"]
+    if not against:
+        return "", _reasons([evidence.runs.get("prer")])
+    first = min(against, key=lambda method: against[method].difference)
+    c = against[first]
+    text = f"{c.difference:+z.2f} to {TITLES[first]} (95 % interval from {c.low:+.2f} to {c.high:+.2f})"
+    return text, rules.comparable(c)
+
+
+def of_spread(evidence: Evidence) -> Verdict:
+    """The spread of PRER's Accuracy beside that of the others."""
+    values = {m: values_of(evidence.runs.get(m), "accuracy") for m in ("prer", *evidence.against["accuracy"])}
+    own, others = values.pop("prer"), {m: v for m, v in values.items() if v}
+    if own is None or not others:
+        return "", _reasons([evidence.runs.get("prer")])
+    text = ", ".join(f"{TITLES[m]} {np.std(v, ddof=1):.2f}" for m, v in others.items())
+    return f"standard deviation {np.std(own, ddof=1):.2f}; {text}", rules.steadier(own, others)
+
+
+class Cost(NamedTuple):
+    """What a run keeps, in floats, and its seconds."""
+
+    floats: int
+    seconds: float
+
+    def __str__(self) -> str:
+        """As in "834,000 floats, 3.0 s"."""
+        return f"{self.floats:,} floats, {self.seconds:.1f} s"
+
+
+def _costs(outcomes: Mapping[str, Outcome]) -> dict[str, Cost]:
+    """Of each run that has ended, those that keep something."""
+    results = {name: result_of(outcome) for name, outcome in outcomes.items()}
+    costs = {m: Cost(r["memory_floats"][-1], r["seconds"]["total"]) for m, r in results.items() if r}
+    return {name: cost for name, cost in costs.items() if cost.floats}
+
+
+def of_cost(field: str) -> Callable[..., Verdict]:
+    """A judge of PRER's memory, the least of all, or of its time, not the longest of all."""
+
+    def judge(evidence: Evidence) -> Verdict:
+        costs = _costs(evidence.costs)
+        prer, others = costs.get("prer"), [cost for method, cost in costs.items() if method != "prer"]
+        if prer is None or not others:
+            return "", NOT_RUN
+        text = ", ".join(
+            f"{TITLES[m]} {cost.floats:,}" if field == "floats" else f"{TITLES[m]} {cost.seconds:.1f} s"
+            for m, cost in costs.items()
+        )
+        more = [getattr(cost, field) > getattr(prer, field) for cost in others]
+        return text, HOLDS if (all(more) if field == "floats" else any(more)) else FAILS
+
+    return judge
+
+
+def of_er_and_gem(evidence: Evidence) -> Verdict:
+    """Memory and time, alone on the machine."""
+    costs = _costs(evidence.costs)
+    if "er" not in costs or "gem" not in costs:
+        return "", NOT_RUN
+    er, gem = costs["er"], costs["gem"]
+    return f"ER {er}; GEM {gem}", HOLDS if er.floats < gem.floats and er.seconds < gem.seconds else FAILS
+
+
+def of_generators(evidence: Evidence) -> Verdict:
+    """Ours against pixels, whose seconds were measured with other runs beside and refute nothing."""
+    names = (OURS, "pixels")
+    costs = _costs({name: evidence.runs[name] for name in names if name in evidence.runs})
+    if len(costs) < len(names):
+        return "", _reasons([evidence.runs.get(name) for name in names])
+    ours, pixels = (costs[name] for name in names)
+    word = FAILS if ours.floats >= pixels.floats else HOLDS if ours.seconds < pixels.seconds else OPEN
+    return f"ours {ours}; pixels {pixels}", word
