@@ -25,12 +25,14 @@ def of(difference, half, p):
 
 BETTER, WORSE, UNKNOWN = of(1.0, 0.5, 0.01), of(-1.0, 0.5, 0.01), of(0.5, 1.0, 0.3)
 NOT_WORSE, SAME, SLIGHTLY_LESS = of(0.1, 0.2, 0.4), of(0.0, 0.1, 0.9), of(-0.1, 0.05, 0.01)
+SLIGHTLY_MORE, PERHAPS_LESS = of(0.1, 0.05, 0.01), of(-0.3, 0.4, 0.2)
 FEW, LARGE = of(-1.0, 0.5, 1), of(1.0, 0.5, 1)  # what is left of half of Naive's forgetting
 
 
 def test_the_words_of_the_tables_below():
     words = [c.verdict for c in (BETTER, WORSE, UNKNOWN, NOT_WORSE, SAME, SLIGHTLY_LESS)]
     assert words == ["better", "worse", "not decided", "not worse", "not worse", "not worse"]
+    assert (SLIGHTLY_MORE.verdict, PERHAPS_LESS.verdict) == ("better", "not decided")
 
 
 @pytest.mark.parametrize(
@@ -50,6 +52,7 @@ def test_the_words_of_the_tables_below():
         (rules.improves, [(NOT_WORSE, SAME)], OPEN),  # may be better by more than the margin
         (rules.improves, [(SAME, SAME)], FAILS),  # cannot
         (rules.improves, [(SAME, UNKNOWN)], OPEN),
+        (rules.improves, [(SLIGHTLY_MORE, PERHAPS_LESS)], OPEN),
         (rules.remembers, [(BETTER, NOT_WORSE)], HOLDS),
         (rules.remembers, [(BETTER, BETTER)], HOLDS),
         (rules.remembers, [(BETTER, UNKNOWN)], OPEN),
@@ -80,7 +83,8 @@ def test_rules_of_pairs(rule, pairs, verdict):
         ([BETTER, WORSE], FAILS),
         ([BETTER, SAME], FAILS),  # by a trifle, if at all
         ([BETTER, SLIGHTLY_LESS], FAILS),
-        ([BETTER, of(0.1, 0.05, 0.01)], HOLDS),  # a trifle, and surely
+        ([BETTER, SLIGHTLY_MORE], HOLDS),  # a trifle, and surely
+        ([UNKNOWN, SLIGHTLY_MORE], OPEN),
     ],
 )
 def test_the_rule_of_the_best_bwt(against, verdict):
@@ -131,6 +135,7 @@ def test_the_rule_of_samples_of_their_class(behind, wide, verdict):
         ((BETTER, BETTER), (FEW, FEW), HOLDS),
         ((BETTER, NOT_WORSE), (FEW, FEW), OPEN),
         ((BETTER, BETTER), (FEW, UNKNOWN), OPEN),
+        ((BETTER, BETTER), (FEW, PERHAPS_LESS), OPEN),
         ((BETTER, BETTER), (FEW, LARGE), FAILS),
         ((BETTER, WORSE), (FEW, FEW), FAILS),
     ],
@@ -166,8 +171,8 @@ def test_claims_about_variants(tmp_path):
     pretended(tmp_path, runs["neither"], DIAGONALS - 2 * ONE, BWTS - 6 * ONE)
     pretended(tmp_path, runs["no-anchor"], DIAGONALS, BWTS - ONE)
     pretended(tmp_path, runs["augment-only"], DIAGONALS, BWTS)
-    pretended(tmp_path, runs["labels-head"], DIAGONALS, BWTS)
-    pretended(tmp_path, runs["joint"], DIAGONALS - ONE, BWTS)
+    pretended(tmp_path, runs["labels-head"], DIAGONALS + 0.2 * ONE, BWTS)
+    pretended(tmp_path, runs["joint"], DIAGONALS + 0.1 * ONE, BWTS)  # better than ours
     pretended(tmp_path, runs["gaussian"], DIAGONALS + 0.01 * ONE, BWTS)
     pretended(tmp_path, runs["one-level"], DIAGONALS - ONE, BWTS, memory_floats=[2000] * 5)
     half = [event | {"agreement": [0.5, 0.52, 0.49]} for event in HEALTH]
@@ -249,7 +254,7 @@ def test_claims_about_the_other_methods(tmp_path):
     shutil.rmtree(tmp_path / twenty["mnist", "lwf"].folder)
     pretended(tmp_path, twenty["mnist", "er"], 95 + 0.001 * noise, np.ones(20))
     pretended(tmp_path, twenty["mnist", "lwf"], 96 + noise, 2 * np.ones(20))
-    pretended(tmp_path, costs["mnist", "er"], [90.0], [0.0], memory_floats=[99] * 5, seconds={"total": 9.0})
+    pretended(tmp_path, costs["mnist", "er"], [90.0], [0.0], memory_floats=[99] * 5, seconds={"total": 8.0})
     pretended(tmp_path, costs["mnist", "gem"], [90.0], [0.0], memory_floats=[99] * 5, seconds={"total": 9.0})
     found_now = judged(tmp_path)
     assert {claim: found_now[claim][1] for claim in METHODS_CLAIMS} == dict.fromkeys(

@@ -167,7 +167,8 @@ def test_what_is_asked_for_is_run_and_shown_and_all_there_is_is_written(capsys, 
     assert rows["ER"]["CIFAR10 BWT"] == "-2.0" and rows["GEM"]["MNIST BWT"] == "not run"
     assert float(rows["PRER"]["MNIST Accuracy"]) == 99
     text = (tmp_path / "REPRODUCIBILITY.md").read_text("utf-8")
-    assert "| ER on CIFAR10 | 0 to 2 |" in text and "PRER - ER" in text
+    assert "| ER on CIFAR10 | 0 to 2 |" in text and "CIFAR10 | Naive" not in text
+    assert "| CIFAR10 | EWC +1.00 (" in text  # of a claim
     told(capsys, "significance", "--finished", "--seeds", "3")
     every = (tmp_path / "runs/significance.csv").read_text("utf-8")
     out, _ = told(capsys, "significance", "--only", "cifar10,prer,ewc", "--finished", "--seeds", "3")

@@ -2,7 +2,9 @@
 
 import csv
 import io
+import platform
 import re
+from importlib.metadata import version
 
 import numpy as np
 import pytest
@@ -11,10 +13,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.stats import ttest_ind
 
+from prer import record
 from prer.engines import Outcome
 from prer.paper import METHODS, ablation, document, plan, significance, table1, table2
 from prer.paper.plan import Request
 from prer.paper.reproduce import NEEDED, found
+from prer.paper.short import in_short
 from prer.paper.tables import Probability, Table, Value, csv_text, escaped, latex, markdown, save
 from prer.significance import compare
 
@@ -54,7 +58,7 @@ def test_table_1_cell_by_cell(mnist):
     assert of["PRER"] == {"": "PRER", "MNIST BWT": "-0.50 ± 0.25", "MNIST Accuracy": "98.92 ± 0.36"}
     assert of["PRER, the paper"]["MNIST BWT"] == "-0.14 ± 0.01"
     assert (of["PRER, difference"]["MNIST BWT"], of["PRER, difference"]["MNIST Accuracy"]) == ("-0.36", "-0.49")
-    assert (of["PRER, verdict"]["MNIST BWT"], of["LWF, verdict"]["MNIST BWT"]) == ("not shown", "above")
+    assert (of["PRER, verdict"]["MNIST BWT"], of["LWF, verdict"]["MNIST BWT"]) == ("no difference found", "above")
     assert of["EWC, the paper"]["MNIST BWT"] == "-7.89 ± 1.44*" and table.notes[1].startswith("* ")
     assert of["GEM"]["MNIST BWT"] == "not run" and of["GEM, difference"]["MNIST BWT"] == "-"
     assert of["ER"]["MNIST Accuracy"] == "failed: the loss became nan_1 & 100 %"
@@ -71,7 +75,7 @@ def test_a_verdict_is_that_of_welchs_test(tmp_path, mean):
     table, _ = table1.tables(MNIST, found({("mnist", "prer"): experiment}, tmp_path))
     theirs = 99.41 + 0.10 * np.array([-1.5, -0.5, 0.0, 0.5, 1.5]) / np.std([-1.5, -0.5, 0.0, 0.5, 1.5], ddof=1)
     test = ttest_ind(values, theirs, equal_var=False)  # on five numbers with the paper's mean and deviation
-    word = "not shown" if test.pvalue >= 0.05 else "above" if test.statistic > 0 else "below"
+    word = "no difference found" if test.pvalue >= 0.05 else "above" if test.statistic > 0 else "below"
     assert cells(table)["PRER, verdict"]["MNIST Accuracy"] == word
 
 
@@ -230,6 +234,9 @@ def test_the_document_says_what_has_run_and_what_has_not(tmp_path, mnist):
     assert (
         "`prer reproduce table2 --only cifar10,gem`" in text and "`prer reproduce claims --only mnist,pixels`" in text
     )
+    assert "## In short\n\n- PRER, ours beside the paper's: no difference found (MNIST BWT, MNIST Accuracy).\n" in text
+    assert "task-incremental" in text and "(docs/figure2.png), made by `prer reproduce figure2`" in text
+    assert f"| {platform.python_version()}, {version('torch')} |" in text
     assert "a diagonal of 100.10 %" in text and "EWC on CIFAR10" in text and "2,004,400" in text
     assert str(tmp_path) not in text
     for rows in TABLES_OF_THE_PAPER:
@@ -238,6 +245,35 @@ def test_the_document_says_what_has_run_and_what_has_not(tmp_path, mnist):
     assert path.read_text("utf-8") == text
     for block in re.findall(r"(?:^\|.*\n)+", text, re.MULTILINE):
         assert len({len(row) for row in in_markdown(block)}) == 1
+
+
+@pytest.mark.parametrize(("commit", "said"), [("0123456789ab", 0), ("0123456789ab-dirty", 1)])
+def test_a_commit_with_changes_is_explained(tmp_path, monkeypatch, commit, said):
+    monkeypatch.setattr(record, "_commit", lambda: commit)
+    request = Request(only=("mnist", "prer"))
+    pretended(tmp_path, plan.of_table1(request)["mnist", "prer"], DIAGONALS, BWTS)
+    outcomes = {name: found(NEEDED[name](request), tmp_path) for name in document.TABLES}
+    assert document.text(request, outcomes, {}).count("A commit that ends in -dirty") == said
+
+
+def test_verdicts_in_short():
+    main = Table("table1", "", ["", "A BWT", "A Accuracy", "B BWT"], [["PRER", "1", "2", "3"]])
+    main.rows.append(["PRER, verdict", "above", "below", "above"])
+    main.rows.append(["PRER, literal, verdict", "-", "-", "-"])
+    compared = Table("significance", "", ["", "compared", "PRER is"], [])
+    compared.rows.extend([["A BWT", "PRER - ER", "better"], ["A BWT", "PRER - LWF", "worse"]])
+    compared.rows.extend([["A BWT", "PRER - GEM", "better"], ["A Accuracy", "PRER - ER", "not decided"]])
+    judged = [["it works (section 1)", "A", "", "holds"], ["it is fast (section 2)", "A", "", "does not hold"]]
+    judged += [["it works (section 1)", "B", "", "not run"], ["it is old", "B", "", "not decided"]]
+    assert in_short([main, compared, Table("claims", "", ["claim", "data", "evidence", "verdict"], judged)]) == [
+        "PRER, ours beside the paper's: above (A BWT, B BWT); below (A Accuracy).",
+        "PRER against the others on A: BWT better (ER, GEM), worse (LWF); Accuracy not decided (ER).",
+        "Claims that hold: it works (A).",
+        "Claims that do not hold: it is fast (A).",
+        "Claims that are not decided: it is old (B).",
+        "Claims whose runs are missing: it works (B).",
+    ]
+    assert in_short([]) == []
 
 
 def test_a_command_in_the_document_has_no_path_of_ours(tmp_path):

@@ -81,12 +81,10 @@ def said(name: str, c: Comparison) -> str:
 def by_levels(evidence: Evidence, *pairs: Pair) -> Verdict:
     """Improves, and with fewer scalars."""
     text, word = by(rules.improves)(evidence, *pairs)
-    results = [result_of(evidence.runs.get(name)) for name in pairs[0]]
-    if not text or not all(results):
+    if not text:
         return text, word
-    ours, other = ((result or {})["memory_floats"][-1] for result in results)
-    fewer = ours < other
-    return f"{text}; {ours:,} floats against {other:,}", word if fewer else FAILS
+    ours, other = ((result_of(evidence.runs[name]) or {})["memory_floats"][-1] for name in pairs[0])
+    return f"{text}; {ours:,} floats against {other:,}", word if ours < other else FAILS
 
 
 def by_share(evidence: Evidence, *pairs: Pair) -> Verdict:

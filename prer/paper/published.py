@@ -110,6 +110,13 @@ def implied_diagonal(bwt: float, accuracy: float, tasks: int = TASKS) -> float:
     return accuracy - (tasks - 1) / (tasks + 1) * bwt
 
 
+def welch(ours: Figure, n: int, theirs: Figure) -> float:
+    """The p of Welch's t-test of n runs against the paper's, from means and standard deviations alone."""
+    from scipy.stats import ttest_ind_from_stats
+
+    return float(ttest_ind_from_stats(*ours, n, *theirs, RUNS, equal_var=False).pvalue)
+
+
 def published(data: str, method: str) -> Pair | None:
     """What Table 1 has of a method, and of PRER for its literal settings; None for data that is not the paper's."""
     return TABLE1.get(data, {}).get(method.removesuffix("-literal"))
