@@ -117,7 +117,7 @@ def test_a_mosaic_has_a_row_for_each_class():
 def test_everything_at_once_with_the_document(capsys, tmp_path):
     out, _ = told(capsys, "all", *FAST, "--only", "prer", "--write")
     assert out.splitlines()[-2] == "Written: runs/REPRODUCIBILITY.md" and "runs/claims.md" not in out
-    assert out.splitlines()[-1].endswith("too many for a quick look: prer reproduce claims --fast")
+    assert out.splitlines()[-1].endswith("too many runs for a quick look: prer reproduce claims --fast")
     text = (tmp_path / "runs/REPRODUCIBILITY.md").read_text("utf-8")
     assert "## Table 2" in text and "not run" in text and "--only digits,prer --seeds 2 --device cpu --fast" in text
 

@@ -140,8 +140,8 @@ def tables(request: Request, outcomes: Outcomes, asked: Collection[Key] = ()) ->
     columns += ["samples of their class, %"]
     notes = [
         "Differences are variant minus ours, paired over seeds; Holm's correction over all variants that have run on a "
-        "data set, for each metric by itself: the family of somebody who looks for what matters. The claims below are "
-        "another family: the pairs that they name, both metrics together. "
+        "data set, for each metric by itself. The claims below are another family: the pairs that they name, both "
+        "metrics together. "
         "Samples of their class: the share of the samples of the memory that the head of their task takes for the "
         "class that was asked for, after the last task, mean of the classes; chance is 50 %.",
     ]

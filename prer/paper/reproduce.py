@@ -76,7 +76,7 @@ def reproduce(
         every = {name: found(NEEDED[name](whole), out) for name in TABLES}
         say(console, f"Written: {document.save(document.text(whole, every, clocks(out)), write)}")
     if part == "all" and request.fast:
-        say(console, f"The {LARGE} are left out, as too many for a quick look: prer reproduce {LARGE} --fast")
+        say(console, f"The {LARGE} are left out, too many runs for a quick look: prer reproduce {LARGE} --fast")
     if missing and not request.finished:
         what = "run is" if len(missing) == 1 else "runs are"
         raise RunError(f"{len(missing)} {what} missing; see to the reasons above, then give the same command again")
