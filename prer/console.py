@@ -20,6 +20,7 @@ from prer.record import Record
 if TYPE_CHECKING:
     pass
 
+HARDLY = 0.2  # of the way from guessing to knowing
 MOST_TEXT = 100_000  # characters of a line
 MOST_TASKS = 100  # of a matrix that is shown; one of thousands fits no screen and takes minutes to draw
 
@@ -49,7 +50,8 @@ def show_result(console: Console, record: Record, naive: Record | None = None) -
         say(console, f"The matrix of {tasks} tasks is too large to be shown; it is in {record.path / 'result.json'}")
     whole(console, metrics_table(result, beside))
     say(console, f"Digest of all that was learned: {str(result.get('digest', 'unknown'))[:64]}")
-    say(console, meaning(result, beside))
+    say(console, meaning(result, beside, _chance(record)))
+    warn(console, record.warnings)
     say(console, f"Run folder: {record.path}")
 
 
@@ -73,6 +75,12 @@ def show_distances(console: Console, found: dict[str, list]) -> None:
 def say(console: Console, text: str, style: str | None = None) -> None:
     """Print text as it is, however wide."""
     console.print(shown(text, MOST_TEXT), style=style, soft_wrap=True, highlight=False, markup=False, emoji=False)
+
+
+def warn(console: Console, warnings: Iterable[str]) -> None:
+    """Print what to be careful about, one line each."""
+    for text in warnings:
+        say(console, f"warning: {text}", "yellow")
 
 
 def whole(console: Console, table: Table) -> None:
@@ -123,18 +131,39 @@ def plus_minus(metric: dict[str, Any]) -> str:
     return f"{metric['mean']:.2f}" + ("" if metric["std"] is None else f" ± {metric['std']:.2f}")
 
 
-def meaning(result: dict[str, Any], naive: dict[str, Any] | None = None) -> str:
-    """What the numbers say, in one sentence."""
+def _chance(record: Record) -> float | None:
+    """What guessing would reach in per cent, where the experiment says how many classes a task has."""
+    stream = record.experiment.get("stream")
+    if not isinstance(stream, dict) or stream.get("kind") != "split" or stream.get("tasks"):
+        return None
+    classes = stream.get("classes_per_task")
+    return 100 / classes if type(classes) is int and classes > 0 else None
+
+
+def meaning(result: dict[str, Any], naive: dict[str, Any] | None = None, chance: float | None = None) -> str:
+    """What the numbers say, in one sentence.
+
+    Args:
+        result: of the run.
+        naive: that of naive on the same stream.
+        chance: what guessing would reach, in per cent.
+    """
     tasks = len(result["matrix"][0])
     accuracy, bwt = result["accuracy"]["mean"], result["bwt"]["mean"]
     if accuracy is None:
         return "It means: nothing, its accuracy is not known."
     if bwt is None:
         return f"It means: the one task was learned to {accuracy:.1f} %; forgetting shows from the second task on."
+    R = np.array(result["matrix"], float)
+    learned, last = R.diagonal(axis1=1, axis2=2).mean(), R[:, -1].mean()
+    if chance is not None and learned < chance + HARDLY * (100 - chance):
+        text = f"It means: on average a task was learned to {learned:.1f} %. Hardly better than guessing"
+        return f"{text} ({chance:.0f} %): BWT says nothing here."
     change = _moved(bwt, "lost", "gained")
     text = (
-        f"It means: over {tasks} tasks {accuracy:.1f} % of answers were right, and a learned task {change} points "
-        "on average while later ones were learned"
+        f"It means: over {tasks} tasks {accuracy:.1f} % of answers were right (averaged over the tests after every "
+        f"task; after the last task {last:.1f} %), and a learned task {change} points on average while later ones "
+        "were learned"
     )
     if naive is not None and naive["bwt"]["mean"] is not None:
         text += f"; training naively it {_moved(naive['bwt']['mean'], 'loses', 'gains')}"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -21,11 +21,9 @@ from prer.console import clock, say
 from prer.data.guard import shown
 
 if TYPE_CHECKING:
-    from prer.learners import Learner
     from prer.stream import Stream
 
 LOW_AGREEMENT = 0.8  # a class whose samples are recognised less often than this is on its way to being forgotten
-FEW_STEPS = 200  # a phase that is shorter hardly learns anything
 
 
 def next_steps(settings: Sequence[str], out: Path) -> str:
@@ -40,25 +38,17 @@ def next_steps(settings: Sequence[str], out: Path) -> str:
         f"prer show {out}/*": "all results, one line each",
     }
     drop = f"{same} learner.name=naive" if not own else "prer run stream.data=PATH like=digits"
-    lines = [f"  {command:<40} {what}" for command, what in steps.items() if command != drop]
+    lines = [f"  {command}\n      {what}" for command, what in steps.items() if command != drop]
     return "\n".join(["What to try next (from scripts/run: write scripts/run in place of prer):", *lines])
 
 
-def describe(stream: Stream, learner: Learner) -> Iterator[str]:
-    """What is about to be learned, and whether that is too little."""
+def describe(stream: Stream) -> str:
+    """What is about to be learned."""
     x, tasks = stream[0].x, [" ".join(shown(label, 20) for label in task.labels) for task in stream]
     order = " | ".join(tasks[:8]) + (" | ..." if len(tasks) > 8 else "")
     shape, classes = "x".join(map(str, x.shape[1:])), len({label for task in stream for label in task.labels})
     what = "vectors of" if x.dim() == 2 else "images"
-    yield f"{len(x):,} {what} {shape}, {classes} classes; {len(stream)} tasks: {order[:400]}"
-    samples = min(task.train([0]).shape[1] for task in stream)
-    steps = {name: epochs * max(samples // learner.batch, 1) for name, epochs in learner.phases().items()}
-    phase = min(steps, key=steps.__getitem__)
-    if steps[phase] < FEW_STEPS:
-        yield (
-            f"warning: a task has {samples} samples to learn from, so that phase {phase!r} has {steps[phase]} steps "
-            "only; for data this small begin with like=digits, or raise the epochs"
-        )
+    return f"{len(x):,} {what} {shape}, {classes} classes; {len(stream)} tasks: {order[:400]}"
 
 
 class Display:

@@ -1,7 +1,10 @@
 """The ways in which a command can end before its time, and their exit codes."""
 
 import difflib
+import re
 from collections.abc import Iterable
+
+NO_MEMORY = "the memory is not enough for this; take fewer seeds, or smaller networks and batches"
 
 
 class InputError(ValueError):
@@ -17,7 +20,13 @@ class Interrupted(BaseException):
 
     def __init__(self, number: int) -> None:
         super().__init__(number)
-        self.number, self.folder = number, ""
+        self.number, self.folder = number, ""  # where there is no folder, the same command goes on
+
+
+def out_of_memory(error: BaseException) -> bool:
+    """Whether this is Python's, torch's or a GPU's way to say that memory is short."""
+    torchs = isinstance(error, RuntimeError) and re.search("out of memory|allocate memory", str(error))
+    return isinstance(error, MemoryError) or bool(torchs)
 
 
 def sentence(error: Exception, most: int = 2000) -> str:

@@ -1,4 +1,4 @@
-"""The health of PRER's memory: how good the samples of each class are, and when a run had better stop."""
+"""The health of a run: whether it is long enough, how good PRER's samples of each class are, and when to stop."""
 
 # S seeds, n samples, D embedding
 
@@ -14,12 +14,33 @@ from prer.errors import RunError
 from prer.task import Task
 
 if TYPE_CHECKING:
+    from prer.learners.base import Learner
     from prer.learners.prer import PRER
 
+FEW_STEPS = 150  # a phase that is shorter hardly learns anything; on the digits the shortest has 160
 MOST_OUTSIDE = 0.95  # share of a seed's samples of the past; a flow that has hardly learned may have half of them there
 MOST_OLD = 100  # old classes that are looked at after a task
 SAMPLES = 200  # of each class
 AT_ONCE = 10  # classes
+
+
+def too_few_steps(learner: Learner, samples: int) -> str:
+    """What to say where a task of so many samples makes too few training steps; empty where they are enough."""
+    steps = _steps(learner, samples)
+    phase = min(steps, key=steps.__getitem__)
+    if steps[phase] >= FEW_STEPS:
+        return ""
+    usual = _steps(learner.like("digits"), samples).get(phase, 0)
+    begin = f"for data this small begin with like=digits (in Python {type(learner).__name__}.like('digits')), or "
+    return (
+        f"a task has {samples} samples to learn from, so that phase {phase!r} has {steps[phase]} steps only; "
+        f"{begin if usual > steps[phase] else ''}raise the epochs"
+    )
+
+
+def _steps(learner: Learner, samples: int) -> dict[str, int]:
+    """How many steps each phase of a task has."""
+    return {phase: epochs * max(samples // learner.batch, 1) for phase, epochs in learner.phases().items()}
 
 
 @torch.no_grad()

@@ -11,7 +11,7 @@ import subprocess
 import time
 import tomllib
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import chdir, contextmanager, nullcontext
 from dataclasses import dataclass
 from importlib.metadata import PackageNotFoundError, version
@@ -88,6 +88,18 @@ class Record:
         return self.environment.get("data_sha256")
 
     @property
+    def tasks(self) -> int:
+        """How many tasks the run has; 0 where that is not known."""
+        tasks = self.environment.get("tasks")
+        return tasks if type(tasks) is int and tasks > 0 else 0
+
+    @property
+    def warnings(self) -> list[str]:
+        """What whoever started the run was warned of."""
+        warnings = self.environment.get("warnings")
+        return [text for text in warnings if isinstance(text, str)] if isinstance(warnings, list) else []
+
+    @property
     def threads(self) -> int | None:
         """With how many threads the run began, where it has."""
         threads = self.environment.get("threads")
@@ -131,9 +143,10 @@ class Record:
         with chdir(folder) if isinstance(folder, str) and os.path.isdir(folder) else nullcontext():  # noqa: PTH112
             yield
 
-    def start(self, context: dict[str, Any]) -> None:
-        """Note where the run takes place and on what it depends; its events begin anew."""
+    def start(self, context: dict[str, Any], tasks: int = 0, warnings: Sequence[str] = ()) -> None:
+        """Note where the run takes place, on what it depends and what to be warned of; its events begin anew."""
         about = {"folder": str(Path.cwd()), "data_sha256": context["data"], "context": context}
+        about |= {"tasks": tasks, "warnings": list(warnings)}
         self._write("environment.json", json.dumps(environment() | about, indent=1) + "\n")
         self._write("events.jsonl", "")
         for shown_before in (self.path / "memory").glob("task-*.safetensors"):

@@ -10,6 +10,7 @@ import hashlib
 import os
 import re
 import time
+import warnings
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -22,11 +23,12 @@ from rich.console import Console
 from prer.address import as_device, as_seeds
 from prer.card import card
 from prer.checkpoint import Checkpoint
-from prer.console import say
+from prer.console import say, warn
 from prer.data.entry import silent
 from prer.display import Display, Downloads, describe
-from prer.errors import InputError, Interrupted, RunError
+from prer.errors import NO_MEMORY, InputError, Interrupted, RunError, out_of_memory
 from prer.experiment import Experiment
+from prer.health import too_few_steps
 from prer.keeper import Keeper, differences, platform_of
 from prer.learners.base import Learner, Observer
 from prer.model import UNREADABLE, load_tensors, save_model, save_samples
@@ -54,7 +56,8 @@ def learn(
         learner: what learns them; it begins anew, or where the keeper's checkpoint is.
         seeds: how many (0, 1, ...), or which.
         device: "cpu", "cuda" or "auto".
-        observe: called with a dictionary for every epoch, every task and every figure of health.
+        observe: called with a dictionary for every epoch, every task and every figure of health; where there is none,
+            Python warns of tasks that are too small for the learner's settings.
         keeper: saves the run while it goes, and lets it go on.
 
     Example:
@@ -71,6 +74,7 @@ def learn(
         torch.set_float32_matmul_precision("high")  # products in TF32, as those of convolutions are anyway
     begin, name = keeper.begin if keeper else time.perf_counter(), getattr(stream, "name", "arriving")
     met: list[Task] = []
+    warned = observe is not None  # who looks at the run sees for himself
     ledger, done = Ledger(), keeper.before.about["tasks"] if keeper and keeper.before else 0
     for task in stream.to(device) if isinstance(stream, Stream) else (task.to(device) for task in stream):
         if not met:
@@ -78,6 +82,10 @@ def learn(
         met.append(task)
         if len(met) <= done:
             continue  # it was learned before
+        few = "" if warned else too_few_steps(learner, task.train(seeds[:1]).shape[1])
+        if few:
+            warnings.warn(few, stacklevel=2)
+            warned = True
         if keeper and keeper.before:
             ledger = Ledger.of(keeper.restore(learner, met[:-1])["ledger"], done, len(seeds))
         elif keeper:
@@ -172,7 +180,8 @@ def _execute(
         context = {"experiment": experiment.tables(), "data": stream.sha256, "prer": __version__}
         learner = experiment.learner
         here = platform_of(device, learner.phases(), has_large_maps(stream.shape, learner.channels))
-        keeper = _keeper(record, context | here, force)
+        few = too_few_steps(learner, min(task.train([0]).shape[1] for task in stream))
+        keeper = _keeper(record, context | here, force, len(stream), [few] if few else [])
         try:
             _train(record, experiment, stream, device, keeper, console, quiet)
         except Interrupted as interrupted:
@@ -192,12 +201,12 @@ def _tidied(record: Record) -> Record:
     return record
 
 
-def _keeper(record: Record, context: dict[str, Any], force: bool) -> Keeper:
+def _keeper(record: Record, context: dict[str, Any], force: bool, tasks: int, concerns: Sequence[str]) -> Keeper:
     """What keeps the run's checkpoint; where there is one, the run goes on from it."""
     checkpoint = Checkpoint(record.path / "checkpoint")
     keeper = Keeper(checkpoint, context, record.events_so_far, record.secure_events, force)
     if keeper.before is None:
-        record.start(context)
+        record.start(context, tasks, concerns)
     else:
         record.go_on(keeper.before.about, keeper.forced)
     return keeper
@@ -207,8 +216,9 @@ def _train(
     record: Record, experiment: Experiment, stream: Stream, device: str, keeper: Keeper, console: Console, quiet: bool
 ) -> None:
     learner, before = experiment.learner, keeper.before
-    for line in () if quiet else describe(stream, learner):
-        say(console, line, "yellow" if line.startswith("warning") else None)
+    if not quiet:
+        say(console, describe(stream))
+        warn(console, record.warnings)
     if before and not quiet:
         say(console, f"going on from {record.path}, at task {before.about['tasks'] + 1} of {len(stream)}")
     with keeper.listening(), Display(console, experiment.name, len(stream), learner.phases(), quiet) as display:
@@ -221,8 +231,10 @@ def _train(
 
         try:
             result = learn(stream, learner, seeds=experiment.seeds, device=device, observe=observe, keeper=keeper)
-        except Exception as error:  # a forged checkpoint fails in ways that nobody can name
-            if not before or isinstance(error, (InputError, RunError, OSError, MemoryError)) or "memory" in str(error):
+        except Exception as error:  # a forged checkpoint fails in ways that nobody can name, and memory ends anywhere
+            if out_of_memory(error):
+                raise RunError(NO_MEMORY) from error
+            if not before or isinstance(error, (InputError, RunError, OSError)):
                 raise
             raise RunError(f"the run could not go on from {record.path}: {error}") from error
         save_model(record.path / "model", learner, stream, card(experiment, stream, result))

@@ -3,6 +3,7 @@
 import json
 import re
 from io import StringIO
+from pathlib import Path
 
 import pytest
 from hypothesis import given, settings
@@ -18,7 +19,7 @@ from prer.console import (
     show_result,
     show_runs,
 )
-from prer.display import Display
+from prer.display import Display, next_steps
 from prer.record import Record
 
 HOSTILE = ["[red]x[/red]", "[/]", "[link=http://x]y", "\x1b[2J\x1b]0;x\x07", "a\nb", "<b>&amp;</b>", ":smile:"]
@@ -187,6 +188,14 @@ def test_a_hostile_title_is_printed_as_text(name):
     assert f"{name}: starting" in console.file.getvalue()
 
 
+def test_what_to_try_next_keeps_commands_and_what_they_do_apart():
+    settings = ["stream.data=some/rather/long/path/to/a/file.npz", "stream.classes_per_task=2", "like=digits"]
+    _, *lines = next_steps(settings, Path("runs")).splitlines()
+    assert f"  prer run {' '.join(settings)} learner.name=naive" in lines
+    assert "      what is lost when nothing is done about forgetting" in lines
+    assert all(line.startswith("  prer ") for line in lines[::2])
+
+
 # -- results ---------------------------------------------------------------------------------------------------------
 
 
@@ -225,7 +234,12 @@ def test_a_metric_has_its_spread_where_it_is_known(metric, text):
 @pytest.mark.parametrize(
     ("bwt", "naive", "said"),
     [
-        (-5.0, None, "over 3 tasks 90.0 % of answers were right, and a learned task lost 5.0 points on average while"),
+        (
+            -5.0,
+            None,
+            "over 3 tasks 90.0 % of answers were right .*, and a learned task lost 5.0 points on average while",
+        ),
+        (-5.0, None, r"right \(averaged over the tests after every task; after the last task 53.5 %\), and a learned"),
         (2.0, None, "a learned task gained 2.0 points on average while later ones were learned, with 7 old samples"),
         (0.0, None, "gained 0.0 points"),
         (
@@ -249,6 +263,21 @@ def test_the_meaning_is_one_sentence(bwt, naive, said):
 def test_one_task_alone_says_nothing_about_forgetting():
     text = meaning(result(accuracy=99.0, bwt=None, tasks=1))
     assert text == "It means: the one task was learned to 99.0 %; forgetting shows from the second task on."
+
+
+@pytest.mark.parametrize(("chance", "plain"), [(50, True), (40, False), (None, False)])
+def test_of_what_was_hardly_learned_nothing_more_is_said(chance, plain):
+    text = meaning(result(accuracy=51.0, bwt=2.3), None, chance)  # its tasks were learned to 52.5 %
+    said = (
+        "It means: on average a task was learned to 52.5 %. Hardly better than guessing (50 %): BWT says nothing here"
+    )
+    assert plain == (text == f"{said}.")
+
+
+def test_what_was_learned_and_forgotten_is_not_called_guessing():
+    forgotten = [[100.0 if i == j else 50.0 if j < i else None for j in range(20)] for i in range(20)]
+    text = meaning(result(accuracy=55.0, bwt=-50.0, tasks=20) | {"matrix": [forgotten]}, None, 50)
+    assert "guessing" not in text and "a learned task lost 50.0 points" in text
 
 
 def test_the_matrix_is_a_mean_over_seeds_with_nothing_above_the_diagonal():
@@ -302,6 +331,32 @@ def test_a_result_ends_with_its_meaning_and_its_folder(records):
     lines = console.file.getvalue().splitlines()
     assert lines[-1] == f"Run folder: {record.path}"
     assert lines[-2].startswith("It means: ") and "naively it loses 30.0" in lines[-2]
+
+
+@pytest.mark.parametrize(
+    ("stream", "guessing"),
+    [
+        ('kind = "split"\nclasses_per_task = 2', True),
+        ('kind = "split"\nclasses_per_task = 4', False),
+        ('kind = "split"\nclasses_per_task = 2\ntasks = [[0, 1, 2]]', False),
+        ('kind = "permuted"\nclasses_per_task = 2', False),
+        ('kind = "split"\nclasses_per_task = "2"', False),
+        ('kind = "split"\nclasses_per_task = 0', False),
+    ],
+)
+def test_a_result_is_compared_with_guessing_where_the_classes_of_a_task_are_known(records, stream, guessing):
+    record, console = records("one", accuracy=51.0), log()
+    (record.path / "experiment.toml").write_text(f"[stream]\n{stream}\n")
+    show_result(console, record)
+    assert ("guessing (50 %)" in console.file.getvalue()) == guessing
+
+
+def test_a_result_repeats_what_was_warned_of_at_the_start(records):
+    record, console = records("one"), log()
+    (record.path / "environment.json").write_text(json.dumps({"warnings": ["a task is small", 3]}))
+    show_result(console, record)
+    lines = console.file.getvalue().splitlines()
+    assert lines[-3].startswith("It means: ") and lines[-2] == "warning: a task is small"
 
 
 def test_ten_tasks_are_whole_in_a_log(records):

@@ -13,6 +13,7 @@ import torch.nn.functional as F
 from prer import Stream, arriving, health, learn
 from prer.density import Gaussian
 from prer.errors import InputError, RunError
+from prer.experiment import Experiment
 from prer.flow import Flow
 from prer.learners import LEARNERS, PRER, Joint, Naive
 from prer.networks import Reshape, floats
@@ -685,3 +686,42 @@ def test_of_very_many_classes_the_newest_and_some_of_the_others_are_looked_at(mo
     assert [len(classes) for classes in looked_at] == [2, 4, 5, 5, 5, 5, 5, 5]
     assert all({2 * t, 2 * t + 1} <= set(classes) for t, classes in enumerate(looked_at))
     assert len({c for t, classes in enumerate(looked_at) for c in classes if c < 2 * t}) > 8  # not always the same
+
+
+# -- settings of the catalogue, and the warning that leads to them -----------------------------------------------------
+
+
+@pytest.mark.parametrize("name", LEARNERS)
+@pytest.mark.parametrize("data", ["digits", "mnist", "cifar100"])
+def test_a_learner_like_a_data_set_is_that_of_its_experiment(name, data):
+    learner = Experiment.parse({"like": data, "learner": {"name": name}}).learner
+    assert LEARNERS[name].like(data) == learner
+    assert LEARNERS[name].like(data, epochs=3) == replace(learner, epochs=3)
+
+
+@pytest.mark.parametrize(
+    ("data", "settings", "sentence"),
+    [("digist", {}, "did you mean 'digits'"), ("digits", {"epochs": -1}, "learner.epochs=-1: take 0 or more")],
+)
+def test_a_learner_like_nothing_known_is_refused(data, settings, sentence):
+    with pytest.raises(InputError, match=sentence):
+        PRER.like(data, **settings)
+
+
+def test_too_few_steps_are_warned_of_once_unless_somebody_looks():
+    words = (
+        r"a task has 64 samples to learn from, so that phase 'classifier' has 10 steps only; .*Naive.like\('digits'\)"
+    )
+    with pytest.warns(UserWarning, match=words) as warned:
+        learn(blobs(), Naive(), seeds=1, device="cpu")
+    assert len(warned) == 1 and warned[0].filename == __file__
+    learn(blobs(), Naive(), seeds=1, device="cpu", observe=lambda event: None)
+
+
+@pytest.mark.parametrize("name", LEARNERS)
+def test_the_digits_own_settings_are_not_warned_of(name):
+    assert health.too_few_steps(LEARNERS[name].like("digits"), 283) == ""
+
+
+def test_who_has_the_digits_settings_is_not_told_to_take_them():
+    assert health.too_few_steps(Naive.like("digits"), 100).endswith("has 60 steps only; raise the epochs")

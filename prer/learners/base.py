@@ -13,7 +13,7 @@ from abc import ABC
 from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, fields
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, ClassVar, NamedTuple, Self
 
 import torch
 import torch.nn.functional as F
@@ -21,12 +21,13 @@ from torch import Tensor, nn
 
 from prer.address import Address
 from prer.checkpoint import Phase, Trained, check_finite
+from prer.data.catalogue import known, recommended
 from prer.errors import InputError, RunError
 from prer.heads import Heads
 from prer.memory import Kept
 from prer.networks import Encoder, Head, Inputs, floats, put, stack
 from prer.optimisers import Name
-from prer.settings import checked, setting
+from prer.settings import build, checked, setting
 from prer.step import Step
 from prer.task import Label, Task
 
@@ -63,6 +64,17 @@ class Learner(ABC):
     epochs: int = setting(10, "epochs of a classifier's training", low=0)
     lr: float = setting(1e-3, "learning rate of a classifier", low=0, high=1e30)
     optimiser: Name = setting("adam", "optimiser of a classifier: adam or sgd")
+
+    @classmethod
+    def like(cls, data: str, **settings: Any) -> Self:
+        """The learner with the settings recommended for a data set of the catalogue, but for those that are given.
+
+        Example:
+            >>> from prer import Naive
+            >>> Naive.like("digits", epochs=5).batch
+            32
+        """
+        return build(cls, recommended(known(data).name, cls.name)["learner"] | settings, "learner", {})
 
     # -- override points -----------------------------------------------------------------------------------------
 
