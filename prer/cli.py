@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from prer.errors import InputError, Interrupted, RunError, sentence
+from prer.errors import NO_MEMORY, InputError, Interrupted, RunError, out_of_memory, sentence
 from prer.version import __version__
 
 if TYPE_CHECKING:
@@ -51,7 +51,11 @@ def run(settings: tuple[str, ...], seeds: str | None, device: str | None, out: P
     experiment = _experiment(settings, seeds, device)
     naive = None
     if not settings:  # the built-in job shows what PRER is compared with
-        naive = execute(_experiment(("learner.name=naive",), seeds, device), out, console, quiet=quiet)
+        try:
+            naive = execute(_experiment(("learner.name=naive",), seeds, device), out, console, quiet=quiet)
+        except Interrupted as interrupted:
+            interrupted.folder = ""  # to go on with naive alone would leave PRER out
+            raise
     record = execute(experiment, out, console, quiet=quiet)
     if quiet:
         click.echo(str(record.path))
@@ -102,20 +106,24 @@ def _overrides(settings: tuple[str, ...], seeds: str | None, device: str | None)
 @commands.command()
 @click.argument("runs", nargs=-1, required=True, type=click.Path(path_type=Path), metavar="RUN...")
 def show(runs: tuple[Path, ...]) -> None:
-    """Show the results of runs, by their folders."""
+    """Show the results of runs, by their folders; of several, what is no run is passed over."""
     from rich.console import Console
 
-    from prer.console import show_result, show_runs
+    from prer.console import say, show_result, show_runs
     from prer.record import Record, counterpart
 
     console = Console(emoji=False, highlight=False)
-    records = [Record(path) for path in runs]
+    # What a shell's * finds beside runs was not meant; a name that leads nowhere was, and so was the only one.
+    other = [path for path in runs if path.exists() and not (path / "experiment.toml").exists()]
+    records = [Record(path) for path in runs if path not in other or len(other) == len(runs)]
     for record in records:
         record.experiment  # noqa: B018, a folder that is no run is refused before anything is shown
-    if len(records) == 1 and records[0].result is not None:
+    if len(runs) == 1 and records[0].result is not None:
         show_result(console, records[0], counterpart(records[0], "naive"))
     else:
         show_runs(console, records)
+    if other:
+        say(console, f"passed over, being no run folder: {len(other)}")
 
 
 @commands.command()
@@ -484,7 +492,9 @@ def main(arguments: list[str] | None = None) -> None:
         error.show()
         sys.exit(error.exit_code)
     except Interrupted as interrupted:
-        click.echo(f"interrupted and saved; go on with: prer resume {shlex.quote(interrupted.folder)}", err=True)
+        folder, same = interrupted.folder, sys.argv[1:] if arguments is None else arguments
+        how = shlex.join(["prer", *(["resume", folder] if folder else same)])
+        click.echo(f"interrupted and saved; go on with: {how}", err=True)
         sys.exit(128 + interrupted.number)
     except (click.Abort, KeyboardInterrupt):
         click.echo("interrupted; the same command goes on where it was", err=True)
@@ -493,9 +503,7 @@ def main(arguments: list[str] | None = None) -> None:
         click.echo(f"prer: {sentence(error)}", err=True)
         sys.exit(2 if isinstance(error, InputError) else 1)
     except (RuntimeError, MemoryError) as error:
-        if isinstance(error, RuntimeError) and not re.search("out of memory|allocate memory", str(error)):
+        if not out_of_memory(error):
             raise
-        click.echo(
-            "prer: the memory is not enough for this; take fewer seeds, or smaller networks and batches", err=True
-        )
+        click.echo(f"prer: {NO_MEMORY}", err=True)
         sys.exit(1)

@@ -14,11 +14,14 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+import torch
 from safetensors.numpy import load_file
 
 import prer
 from prer.cli import main
+from prer.errors import NO_MEMORY, Interrupted
 from prer.experiment import Experiment
+from prer.record import Record
 from prer.version import __version__
 
 ROOT = str(Path(prer.__file__).parents[1])
@@ -149,7 +152,8 @@ def test_a_run_ends_well_with_one_line_for_each_epoch(first):
         assert re.fullmatch(rf"task {task}/5  classifier  epoch   1/1  loss +[\d.]+  \d+ s left", line)
     assert f"Run folder: runs/{folder.name}" in lines
     assert "\x1b" not in done.stdout
-    assert "It means: over 5 tasks" in done.stdout
+    assert "Hardly better than guessing (50 %): BWT says nothing here." in done.stdout
+    assert lines.count(lines[1]) == 2  # it is repeated after the result
     assert "What to try next" in done.stdout
 
 
@@ -324,7 +328,9 @@ def test_an_unfinished_run_begins_anew(capsys, finished):
 def test_show_shows_what_the_run_showed(capsys, first, finished):
     shown = said(capsys, "show", finished)
     assert "Accuracy in % of naive on digits, mean of 2 seeds" in shown
-    assert shown.splitlines() == [line for line in first[0].stdout.splitlines() if line in shown.splitlines()]
+    lines = first[0].stdout.splitlines()
+    after = lines[lines.index(shown.splitlines()[0]) :]
+    assert shown.splitlines() == after[: len(shown.splitlines())]
 
 
 def test_naive_on_the_same_stream_and_seeds_is_shown_beside(capsys, arrays):
@@ -332,17 +338,26 @@ def test_naive_on_the_same_stream_and_seeds_is_shown_beside(capsys, arrays):
     said(capsys, "run", arrays, *NAIVE, "--seeds", "1")
     said(capsys, "run", arrays, *NAIVE, "--seeds", "2", "stream.resplit=0.5")
     shown = said(capsys, *joint, "--seeds", "1")
-    assert re.search(r"joint ┃ +naive ┃", shown) and "training naively it" in shown
-    assert "naively" not in said(capsys, *joint, "--seeds", "2")
-    assert "naively" not in said(capsys, *joint, "--seeds", "3")
+    assert re.search(r"joint ┃ +naive ┃", shown)
+    assert "naive ┃" not in said(capsys, *joint, "--seeds", "2")
+    assert "naive ┃" not in said(capsys, *joint, "--seeds", "3")
 
 
 def test_a_run_is_shown_from_inside_its_folder_as_from_outside(capsys, monkeypatch, arrays):
     said(capsys, "run", arrays, *NAIVE, "--seeds", "1")
     folder = said(capsys, "run", arrays, "learner.name=joint", "learner.epochs=1", "--seeds", "1", "--quiet").strip()
-    assert "naively" in said(capsys, "show", folder)
+    assert "naive ┃" in said(capsys, "show", folder)
     monkeypatch.chdir(folder)
-    assert "naively" in said(capsys, "show", ".")
+    assert "naive ┃" in said(capsys, "show", ".")
+
+
+def test_show_of_several_passes_over_what_is_no_run_and_says_how_many(capsys, finished):
+    (finished.parent / "notes.txt").write_text("no run")
+    (finished.parent / "empty").mkdir()
+    shown = said(capsys, "show", *sorted(finished.parent.iterdir()))
+    assert finished.name in shown and shown.splitlines()[-1] == "passed over, being no run folder: 2"
+    assert "empty is not a run's folder" in refused(capsys, "show", finished.parent / "empty")
+    assert "notes.txt is not a run's folder" in refused(capsys, "show", *[finished.parent / "notes.txt"] * 2)
 
 
 def test_show_of_several_has_a_line_for_each_and_says_which_is_not_finished(capsys, finished):
@@ -560,6 +575,41 @@ def test_an_interrupted_run_ends_with_130_and_says_how_to_go_on(capsys, arrays):
     assert "not" in said(capsys, "show", folder)
 
 
+@pytest.mark.parametrize(("at", "how"), [(1, "run --seeds 2"), (2, "resume 'runs/my run'")])
+def test_the_built_in_job_goes_on_with_all_that_was_to_come(capsys, monkeypatch, at, how):
+    calls = []
+
+    def execute(*about, **named):
+        calls.append(about)
+        if len(calls) == at:
+            interrupted = Interrupted(signal.SIGINT)
+            interrupted.folder = "runs/my run"
+            raise interrupted
+
+    monkeypatch.setattr("prer.run.execute", execute)
+    with pytest.raises(SystemExit) as caught:
+        main(["run", "--seeds", "2"])
+    assert caught.value.code == 130
+    assert capsys.readouterr().err == f"interrupted and saved; go on with: prer {how}\n"
+
+
+@pytest.mark.parametrize(
+    "error",
+    [MemoryError(), torch.OutOfMemoryError("CUDA out of memory."), RuntimeError("can't allocate memory: 1 byte")],
+)
+def test_a_run_that_is_short_of_memory_says_so_in_its_events(capsys, monkeypatch, arrays, error):
+    def learn(*about):
+        raise error
+
+    monkeypatch.setattr("prer.learners.Naive.learn", learn)
+    with pytest.raises(SystemExit) as caught:
+        main(["run", arrays, *NAIVE, "--seeds", "1"])
+    assert caught.value.code == 1
+    assert capsys.readouterr().err == f"prer: {NO_MEMORY}\n"
+    (folder,) = Path("runs").iterdir()
+    assert Record(folder).failure == NO_MEMORY
+
+
 # -- what a review found -----------------------------------------------------------------------------------------------
 
 
@@ -582,9 +632,9 @@ def test_a_result_is_not_shown_as_that_of_other_data(capsys, tmp_path):
 def test_of_several_naive_runs_none_is_picked(capsys, tmp_path):
     base = ["run", vectors(tmp_path / "d.npz", 0), "--seeds", "1", "learner.epochs=1"]
     said(capsys, *base, "learner.name=naive")
-    assert "naively" in said(capsys, *base, "learner.name=joint")
+    assert "naive ┃" in said(capsys, *base, "learner.name=joint")
     said(capsys, *base, "learner.name=naive", "learner.lr=0.5")
-    assert "naively" not in said(capsys, *base, "learner.name=joint")
+    assert "naive ┃" not in said(capsys, *base, "learner.name=joint")
 
 
 def test_warnings_of_a_quiet_run_keep_out_of_what_scripts_read(capsys, tmp_path):
