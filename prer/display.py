@@ -98,9 +98,7 @@ class Display:
         self.pace[event["phase"]] = event["seconds"]
         if self.quiet:
             return
-        place = f"task {event['task'] + 1}/{self.tasks}  {event['phase']:<11}"
-        progress = f"epoch {event['epoch'] + 1:>3}/{event['epochs']}  loss {np.mean(event['loss']):>9.3f}"
-        text = f"{place} {progress}  {clock(self.time_left(event))} left"
+        text = self.line(event)
         if self.live:
             grid = Table.grid(padding=(0, 2))
             each, before = sum(self.phases.values()), list(self.phases).index(event["phase"])
@@ -109,6 +107,12 @@ class Display:
             self.live.update(grid)
         else:
             say(self.console, text)
+
+    def line(self, event: dict[str, Any]) -> str:
+        """How far the run is after an epoch, and how long it will take."""
+        place = f"task {event['task'] + 1}/{self.tasks}  {event['phase']:<11}"
+        progress = f"epoch {event['epoch'] + 1:>3}/{event['epochs']}  loss {np.mean(event['loss']):>9.3f}"
+        return f"{place} {progress}  {clock(self.time_left(event))} left"
 
     def time_left(self, event: dict[str, Any]) -> float:
         """Seconds to the end, each phase at the pace of its newest epoch (unknown ones at the mean of the known)."""

@@ -9,7 +9,7 @@ import sys
 import time
 from abc import ABC, abstractmethod
 from collections import deque
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -44,7 +44,7 @@ class Engine(ABC):
     """Runs experiments, each in its folder."""
 
     @abstractmethod
-    def run(self, experiments: Sequence[Experiment], out: Path) -> Iterator[Outcome]:
+    def run(self, experiments: Sequence[Experiment], out: Path) -> Runs:
         """Run the experiments that are not finished, and tell of each when it ends; one that fails stops no other."""
 
 
@@ -54,28 +54,47 @@ class Local(Engine):
 
     workers: int
 
-    def run(self, experiments: Sequence[Experiment], out: Path) -> Iterator[Outcome]:
-        """Run the experiments that are not finished; whoever closes or interrupts this ends the processes."""
-        waiting: deque[Experiment] = deque()
-        for experiment in experiments:
-            known = ended_before(experiment, out)
-            if known:
-                yield known
-            else:
-                waiting.append(experiment)
-        running: list[Worker] = []
+    def run(self, experiments: Sequence[Experiment], out: Path) -> Runs:
+        """Run the experiments that are not finished, each in a process of its own."""
+        return Runs(experiments, out, self.workers)
+
+
+class Runs(Iterator[Outcome]):
+    """The outcomes of runs, each when it ends; whoever closes or interrupts this ends the processes.
+
+    Attributes:
+        waiting: the experiments that have not begun.
+        running: those that run now.
+    """
+
+    def __init__(self, experiments: Sequence[Experiment], out: Path, workers: int) -> None:
+        ended = [ended_before(experiment, out) for experiment in experiments]
+        self.waiting = deque(experiment for experiment, known in zip(experiments, ended, strict=True) if not known)
+        self.running: list[Worker] = []
+        self._outcomes = self._run([known for known in ended if known], out, workers)
+
+    def __next__(self) -> Outcome:
+        """The next one that ends."""
+        return next(self._outcomes)
+
+    def close(self) -> None:
+        """End the processes."""
+        self._outcomes.close()
+
+    def _run(self, ended: Sequence[Outcome], out: Path, workers: int) -> Generator[Outcome]:
+        yield from ended
         with TemporaryDirectory(prefix="prer-sweep-") as folder, noted_signals() as obey:
             try:
-                while waiting or running:
-                    while waiting and len(running) < self.workers:
-                        running.append(Worker(waiting.popleft(), out, Path(folder)))
-                    for worker in [worker for worker in running if worker.process.poll() is not None]:
-                        running.remove(worker)
+                while self.waiting or self.running:
+                    while self.waiting and len(self.running) < workers:
+                        self.running.append(Worker(self.waiting.popleft(), out, Path(folder)))
+                    for worker in [worker for worker in self.running if worker.process.poll() is not None]:
+                        self.running.remove(worker)
                         yield worker.outcome()
                     obey()
                     time.sleep(PAUSE)
             finally:
-                end(running)
+                end(self.running)
 
 
 class Worker:

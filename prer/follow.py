@@ -1,32 +1,67 @@
-"""What a person sees of a sweep: a line for each point that ends, and all of them in the end."""
+"""What a person sees of a sweep: what runs, a line for each point that ends, and all of them in the end."""
 
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterator, Sequence
 
-from rich.console import Console
+from rich.console import Console, RenderableType
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
+from rich.text import Text
 
 from prer.best import Best
 from prer.console import clock, plus_minus, say, show_runs
-from prer.engines import Outcome
+from prer.display import Display
+from prer.engines import Outcome, Runs
 from prer.experiment import Experiment
 from prer.record import Record
 
+MOST_RUNS = 8  # that are named; a terminal has few lines
 SHOWN_ANYWAY = ("learner.name", "stream.data", "seeds")  # columns of every table of runs
 
 
-def follow(console: Console, outcomes: Iterable[Outcome], points: Sequence[Experiment]) -> list[Outcome]:
-    """The outcomes in the order of their points; each that comes is a line, and a terminal has a bar as well."""
-    columns = (TextColumn("{task.description}", markup=False), BarColumn(), MofNCompleteColumn())
+class Bar(Progress):
+    """How many points have ended, and below how far each is that runs now."""
+
+    def __init__(self, console: Console, runs: Runs) -> None:
+        columns = (TextColumn("{task.description}", markup=False), BarColumn(), MofNCompleteColumn())
+        self.runs = runs
+        super().__init__(*columns, console=console, transient=True, disable=not console.is_terminal)
+
+    def get_renderables(self) -> Iterator[RenderableType]:
+        """The bar and the runs."""
+        yield from super().get_renderables()
+        running = list(self.runs.running)
+        for worker in running[:MOST_RUNS]:
+            yield Text(f"{worker.record.path.name}  {far(worker.experiment, worker.record)}", no_wrap=True)
+        if len(running) > MOST_RUNS:
+            yield Text(f"and {len(running) - MOST_RUNS} more")
+
+
+def far(experiment: Experiment, record: Record) -> str:
+    """How far a run is, and how long it will take, by its newest epochs."""
+    epochs = [event for event in record.newest() if event.get("event") == "epoch"]
+    if not epochs or not record.tasks:
+        return "starting"
+    display = Display(Console(), experiment.name, record.tasks, experiment.learner.phases(), quiet=True)
+    for event in epochs:
+        display(event)
+    return display.line(epochs[-1])
+
+
+def follow(console: Console, outcomes: Runs, points: Sequence[Experiment]) -> list[Outcome]:
+    """The outcomes in the order of their points; each that comes is a line, and a terminal shows what runs as well."""
     ended, total, begin = [], len(points), time.monotonic()
-    with Progress(*columns, console=console, transient=True, disable=not console.is_terminal) as bar:
-        task = bar.add_task("sweep", total=total)
+    if outcomes.waiting and not console.is_terminal:
+        names = [point.folder for point in outcomes.waiting]
+        more = f" and {len(names) - MOST_RUNS} more" if len(names) > MOST_RUNS else ""
+        say(console, f"to run, with a line when each has ended: {', '.join(names[:MOST_RUNS])}{more}")
+    with Bar(console, outcomes) as bar:
+        task = bar.add_task("runs", total=total)
         for outcome in outcomes:
             ended.append(outcome)
             left = _left(ended, total, time.monotonic() - begin)
-            bar.update(task, completed=len(ended), description=f"sweep{left}")
+            bar.update(task, completed=len(ended), description=f"runs{left}")
             if outcome.trained or outcome.error:
                 line = f"{len(ended):>{len(str(total))}}/{total}  {_said(outcome)}{left}"
                 say(console, line, "red" if outcome.error else None)

@@ -30,6 +30,7 @@ FOLDERS = ("checkpoint", "model", "memory")
 LOCK = FILES[-1]
 HARMLESS = (LOCK, f".{FILES[0]}.new")  # all that there is of a run that was killed as it wrote its experiment
 MOST_BYTES = 2**28  # of a file that is read whole; the matrix of a thousand tasks and ten seeds is smaller
+GLANCE = 2**15  # bytes of the newest events
 MOST_LINE = 2**24  # characters of an event that is looked at
 RECORDED_PACKAGES = ("torch", "numpy", "scikit-learn", "safetensors")
 
@@ -241,6 +242,17 @@ class Record:
             if ended:
                 return
             time.sleep(pause)
+
+    def newest(self) -> list[dict[str, Any]]:
+        """Some of the newest events, the last at the end: what a glance at a run needs, however long it is."""
+        try:
+            with (self.path / "events.jsonl").open("rb") as events:
+                size = events.seek(0, os.SEEK_END)
+                events.seek(max(size - GLANCE, 0))
+                whole = events.read(GLANCE).rpartition(b"\n")[0]
+        except OSError:  # it is only about to begin
+            return []
+        return [_event(line) for line in whole.split(b"\n")]
 
     @property
     def failure(self) -> str:

@@ -9,12 +9,14 @@ import subprocess
 import sys
 import threading
 import time
+from io import StringIO
 from pathlib import Path
 
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from rich.console import Console
 
 import prer
 from prer.best import NAMES, best
@@ -22,6 +24,7 @@ from prer.cli import main
 from prer.draws import Choice, Range
 from prer.engines import Local, cores, ended_before, engine
 from prer.experiment import Experiment
+from prer.follow import far, follow
 from prer.record import Record
 from prer.sweep import Sweep
 
@@ -375,6 +378,46 @@ def test_a_worker_that_does_not_listen_is_killed(workers, monkeypatch):
     assert not any(alive(path.name) for path in Path("out").iterdir())
 
 
+def half_way(record, tasks=2):
+    """What a worker has written when half of its first task is learned, and a line that is being written."""
+    about = {"event": "epoch", "task": 0, "phase": "classifier", "epochs": 2, "loss": [0.5], "seconds": 10.0}
+    record.path.mkdir(parents=True)
+    (record.path / "environment.json").write_text(json.dumps({"tasks": tasks}))
+    (record.path / "events.jsonl").write_text(json.dumps(about | {"epoch": 0}) + '\n{"event": "epo')
+
+
+def test_how_far_a_run_is_stands_in_its_folder():
+    point = sweep(GRID, "learner.epochs=2").points()[0]
+    one, two = Record(Path("one")), Record(Path("two"))
+    half_way(one)
+    half_way(two, tasks=None)
+    said = [" ".join(far(point, record).split()) for record in (one, two, Record(Path("three")))]
+    assert said == ["task 1/2 classifier epoch 1/2 loss 0.500 30 s left", "starting", "starting"]
+
+
+def test_the_newest_events_are_found_in_a_long_file():
+    record = Record(Path("run"))
+    record.path.mkdir()
+    for number in range(2000):
+        record.event({"event": "epoch", "number": number, "text": "x" * 100})
+    newest = [event["number"] for event in record.newest() if event]
+    assert newest == list(range(newest[0], 2000)) and 100 < len(newest) < 400
+
+
+@pytest.mark.parametrize("live", [True, False])
+def test_it_is_shown_what_runs(workers, live):
+    workers("import time; time.sleep(1); raise SystemExit(1)")
+    points = sweep(GRID, "learner.epochs=2").points()
+    half_way(Record(Path("runs", points[0].folder)))
+    (Path("runs") / points[0].folder / "experiment.toml").write_text(points[0].to_toml())
+    console = Console(file=StringIO(), force_terminal=live, width=200)
+    follow(console, Local(1).run(points[:2], Path("runs")), points[:2])
+    text = console.file.getvalue()
+    assert (f"to run, with a line when each has ended: {points[0].folder}, {points[1].folder}\n" in text) != live
+    assert ("task 1/2  classifier  epoch   1/2" in text) == live
+    assert (f"{points[1].folder}  starting" in text) == live
+
+
 def test_there_are_as_many_workers_as_cores_that_are_ours(monkeypatch):
     monkeypatch.setattr(os, "sched_getaffinity", lambda pid: {3, 5, 8}, raising=False)
     assert cores() == 3 and engine("local") == Local(3) and engine("local", 2) == Local(2)
@@ -457,8 +500,9 @@ def test_a_sweep_runs_every_point_in_its_folder_and_tells_of_each(swept):
     assert (done.returncode, done.stderr) == (0, "")
     points = Sweep.read(folder / "sweep.toml").points()
     assert {path.name for path in (folder / "runs").iterdir()} == {p.folder for p in points}
-    first, *lines = done.stdout.splitlines()[:5]
+    first, waiting, *lines = done.stdout.splitlines()[:6]
     assert first == "points of the sweep: 4; run folders: runs"
+    assert waiting.endswith(", ".join(p.folder for p in points))
     assert [line.split("/")[0] for line in lines] == ["1", "2", "3", "4"]
     assert all(re.fullmatch(r"\d/4  digits-naive-[0-9a-f]{8}  Accuracy [\d.]+  .* left", line) for line in lines)
     for point in points:
