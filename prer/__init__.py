@@ -10,26 +10,45 @@ from typing import TYPE_CHECKING
 from prer.version import __version__
 
 if TYPE_CHECKING:
-    from prer.learners import PRER, Joint, Learner, Naive
+    from prer.learners import AGEM, DER, DGR, ER, EWC, GEM, LWF, PRER, SI, Joint, Learner, Naive, Replay
     from prer.result import Result
     from prer.run import learn
     from prer.stream import Stream, arriving
     from prer.task import Task
 
-__all__ = ["PRER", "Joint", "Learner", "Naive", "Result", "Stream", "Task", "__version__", "arriving", "learn"]
+__all__ = [
+    "AGEM",
+    "DER",
+    "DGR",
+    "ER",
+    "EWC",
+    "GEM",
+    "LWF",
+    "PRER",
+    "SI",
+    "Joint",
+    "Learner",
+    "Naive",
+    "Replay",
+    "Result",
+    "Stream",
+    "Task",
+    "__version__",
+    "arriving",
+    "learn",
+]
 
-_HOMES = {
-    "prer.learners": ("PRER", "Joint", "Learner", "Naive"),
-    "prer.result": ("Result",),
-    "prer.run": ("learn",),
-    "prer.stream": ("Stream", "arriving"),
-    "prer.task": ("Task",),
+_HOMES = {  # of what is no learner
+    "Result": "prer.result",
+    "Stream": "prer.stream",
+    "Task": "prer.task",
+    "arriving": "prer.stream",
+    "learn": "prer.run",
 }
 
 
 def __getattr__(name: str) -> object:
     """Import a public name when it is first asked for, so that `prer --help` need not wait for torch."""
-    for home, names in _HOMES.items():
-        if name in names:
-            return getattr(import_module(home), name)
+    if name in __all__:
+        return getattr(import_module(_HOMES.get(name, "prer.learners")), name)
     raise AttributeError(f"module 'prer' has no attribute {name!r}")

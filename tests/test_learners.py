@@ -10,6 +10,7 @@ import pytest
 import torch
 import torch.nn.functional as F
 
+import prer
 from prer import Stream, arriving, health, learn
 from prer.density import Gaussian
 from prer.errors import InputError, RunError
@@ -725,3 +726,10 @@ def test_the_digits_own_settings_are_not_warned_of(name):
 
 def test_who_has_the_digits_settings_is_not_told_to_take_them():
     assert health.too_few_steps(Naive.like("digits"), 100).endswith("has 60 steps only; raise the epochs")
+
+
+def test_every_public_name_is_there_and_every_learner_is_public():
+    public = {getattr(prer, name) for name in prer.__all__}
+    assert set(LEARNERS.values()) <= public
+    with pytest.raises(AttributeError, match="no attribute 'Ewc'"):
+        prer.Ewc  # noqa: B018
