@@ -5,14 +5,16 @@ import tomllib
 from pathlib import Path
 
 import click
-import numpy as np
 import pytest
 
 from prer.cli import commands
 from prer.experiment import Experiment
+from prer.learners import LEARNERS
 from prer.sweep import Sweep
 
-README = (Path(__file__).parents[1] / "README.md").read_text("utf-8")
+ROOT = Path(__file__).parents[1]
+README = (ROOT / "README.md").read_text("utf-8")
+TINY = 'PRER.like("digits", epochs=1, epochs_autoencoder=1, epochs_flow=1, blocks=1)'
 
 
 def blocks(language):
@@ -25,15 +27,27 @@ def test_its_experiment_is_one():
     assert experiment.learner.epochs_flow == 50
 
 
-@pytest.mark.parametrize(("block", "shape"), list(zip(blocks("python"), [(5, 2, 2), (2, 3, 3)], strict=True)))
-def test_its_python_runs(block, shape, capsys):
-    rng = np.random.default_rng(0)
-    names = {"x": rng.normal(size=(40, 3)), "y": np.repeat([0, 1, 2, 3], 10)}
-    exec(block.replace("PRER()", "PRER(epochs=1, epochs_autoencoder=1, epochs_flow=1, blocks=1)"), names)
-    assert names["result"].matrix.shape == shape
+def test_its_python_runs_from_the_first_line_to_the_last(capsys, monkeypatch, tmp_path):
+    monkeypatch.chdir(tmp_path)
+    names, shapes = {}, []
+    for block in blocks("python"):
+        exec(block.replace('PRER.like("digits")', TINY), names)
+        shapes.append(names["result"].matrix.shape)
+    assert shapes == [(5, 5, 5), (2, 3, 3), (5, 5, 5)]
+    assert not Path("checkpoint").exists()
 
 
-@pytest.mark.parametrize("line", re.findall(r"^    (prer .*?)(?:   .*)?$", README, re.MULTILINE))
+@pytest.mark.slow
+def test_its_python_gives_the_numbers_it_says(capsys):
+    (said,) = re.findall(r"prints an Accuracy of ([\d.]+) and a BWT of (−?[\d.]+)", README)
+    names = {}
+    exec(blocks("python")[0], names)
+    metrics = names["result"].metrics
+    found = [metrics[key]["mean"] for key in ("accuracy", "bwt")]
+    assert found == pytest.approx([float(text.replace("−", "-")) for text in said], abs=1)  # processors round otherwise
+
+
+@pytest.mark.parametrize("line", re.findall(r"^    ((?:prer|scripts/run) .*?)(?:   .*)?$", README, re.MULTILINE))
 def test_its_commands_are_understood(line):
     words = [word for word in line.split()[1:] if word != "..."]
     group = commands
@@ -46,14 +60,18 @@ def test_its_commands_are_understood(line):
 
 def test_its_sweep_is_one(tmp_path):
     experiment, sweep = blocks("toml")
-    (tmp_path / "my-experiment.toml").write_text(experiment.replace("epochs_flow = 50", ""))
+    (tmp_path / "my-experiment.toml").write_text(experiment)
     (tmp_path / "sweep.toml").write_text(sweep)
     assert len(Sweep.read(tmp_path / "sweep.toml").points()) == 60
 
 
-def test_its_file_list_is_the_files():
-    listed = set(re.findall(r"^    (prer/\S+)", README, re.MULTILINE))
-    package = Path(__file__).parents[1] / "prer"
+def test_its_learners_are_all_there_are():
+    assert set(re.findall(r"^\| `(\w+)` \| ", README.split("## The eight concepts")[1], re.MULTILINE)) == set(LEARNERS)
+
+
+def test_the_file_list_is_the_files():
+    text, package = (ROOT / "CONTRIBUTING.md").read_text("utf-8"), ROOT / "prer"
+    listed = set(re.findall(r"^    (prer/\S+)", text, re.MULTILINE))
     plumbing = {"__init__.py", "__main__.py", "errors.py", "version.py"}
     there = {f"prer/{p.name}" for p in package.glob("*.py") if p.name not in plumbing}
     assert listed == there | {f"prer/{p.parent.name}/" for p in package.glob("*/__init__.py")}
