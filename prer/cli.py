@@ -159,7 +159,7 @@ def report(runs: tuple[Path, ...], file: Path, watch: bool) -> None:
     """Make one page about runs, or about all runs in a folder: a file that needs nothing else and can be sent.
 
     \b
-    prer report runs/digits-prer-a2e00d19
+    prer report runs/digits-prer-f902fb16
     prer report runs -o report.html --watch
     """
     from rich.console import Console
@@ -195,7 +195,7 @@ def predict(model: Path, file: Path, task: int | None) -> None:
     MODEL is a finished run's folder or its model/; FILE an .npy, .npz or image, or any data that can be learned from.
 
     \b
-    prer predict runs/digits-prer-a2e00d19 my/file.npz --task 2
+    prer predict runs/digits-prer-f902fb16 my/file.npz --task 2
     """
     from prer.model import Model
     from prer.samples import samples
@@ -238,7 +238,7 @@ def sample(model: Path, label: str, count: int, task: int | None, seed: int, dra
     """Draw fresh samples of a class from a model's memory.
 
     \b
-    prer sample runs/digits-prer-a2e00d19 --class 3 -n 16 -o threes.png
+    prer sample runs/digits-prer-f902fb16 --class 3 -n 16 -o threes.png
     """
     from prer.model import Model
     from prer.samples import write
