@@ -9,7 +9,9 @@ import pytest
 from prer.paper import DATA, LITERAL, METHODS, file_of
 
 BENCHMARKS = Path(__file__).parents[1] / "benchmarks"
-RECORDS = [BENCHMARKS / "records" / name for name in ("search_paper.json", "search_paper_more.json", "search_paper_wider.json")]
+RECORDS = [
+    BENCHMARKS / "records" / name for name in ("search_paper.json", "search_paper_more.json", "search_paper_wider.json")
+]
 
 
 @pytest.fixture
