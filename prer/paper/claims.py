@@ -53,6 +53,13 @@ CLAIMS = {
         by(rules.remembers),
         (("no-anchor", "augment-only"),),
     ),
+    "regularise-literal": Claim(
+        "claims",
+        "with all that the paper states at once, to regularise is better than to augment",
+        "literal against literal-no-r; the same rule",
+        by(rules.remembers),
+        (("literal", "literal-no-r"),),
+    ),
     "sparsity": Claim(
         "claims",
         "sparsity improves the classification (section 3.3)",
