@@ -37,8 +37,8 @@ class Flow(Density):
         class_prior: the prior's mean and scale depend on the class, as linear functions of its vector; else the prior
             is the paper's standard normal. Not in the paper; few blocks then separate the classes far better.
         bounded: keeps the scale within [0.27, 0.99]; unbounded it can run to 0, where sampling divides by it.
-        permutation: "swapping" has a random order in which halves change places every other time, "random" is the
-            paper's; of few blocks, these never transform some dimensions, and those ignore the class.
+        permutation: "swapping" has random orders in which halves change places every other time, "random" is the
+            paper's: with few blocks it leaves some dimensions untransformed, and those do not depend on the class.
 
     Example:
         >>> address = Address(seeds=(0, 1))

@@ -111,6 +111,8 @@ NORMAL, SKEWED = (law.ppf((np.arange(20) + 0.5) / 20) for law in (norm, expon))
         (NORMAL, [1.8 * NORMAL], HOLDS),  # p = 0.024
         (NORMAL, [1.8 * NORMAL] * 3, OPEN),  # three times that
         (1.8 * NORMAL, [NORMAL] * 3, OPEN),
+        ([1.0, 2.0], [[3.0, 9.0]], OPEN),  # of which the test would be sure, as of the next
+        ([1.0, 2.0], [[3.0, 3.5]], OPEN),
         (SKEWED, [2 * SKEWED], OPEN),  # p = 0.065; around the mean it would be 0.023
         (SKEWED, [2.2 * SKEWED], HOLDS),
     ],
@@ -125,8 +127,8 @@ def test_the_rule_of_the_spread(own, others, verdict):
 )
 def test_the_rule_of_samples_of_their_class(behind, wide, verdict):
     real = np.array([85.0, 86.0, 84.0, 85.0])
-    assert rules.apart(real - behind + wide * np.array([1.0, -1, 1, -1]), real) == verdict
-    assert rules.apart([99.0], [99.0]) == OPEN
+    assert rules.apart(compare(real - behind + wide * np.array([1.0, -1, 1, -1]), real)) == verdict
+    assert rules.apart(compare([99.0], [99.0])) == OPEN
 
 
 @pytest.mark.parametrize(
@@ -182,6 +184,7 @@ def test_claims_about_variants(tmp_path):
     assert {claim: verdict for claim, (_, verdict) in found_now.items()} == {
         "embeddings": "holds",
         "regularise": "does not hold",
+        "regularise-literal": "not run",
         "sparsity": "not run",
         "phases": "holds",
         "flow": "does not hold",
@@ -201,6 +204,19 @@ def test_claims_about_variants(tmp_path):
         "ours - pixels: BWT +5.00 (better, p <0.001), Accuracy +4.33 (better, p <0.001); neither - pixels: BWT"
         in (found_now["embeddings"][0])
     )
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_a_claim_about_all_methods_needs_all(tmp_path, method):
+    request = Request(only=("mnist",), seeds="5", variants=ablation.NAMES)
+    for part in (plan.of_significance, plan.of_table2):
+        for (_, name), experiment in part(request).items():
+            if name != method:
+                count = len(experiment.seeds)
+                pretended(tmp_path, experiment, np.linspace(99, 99.1, count), np.linspace(-1, -0.9, count))
+    found_now = judged(tmp_path, request)
+    for claim in ("bwt", "accuracy", "robust", "memory", "time"):
+        assert found_now[claim] == ("", "not run")
 
 
 def test_the_size_of_levels_and_generators(tmp_path):

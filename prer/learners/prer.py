@@ -79,7 +79,9 @@ class PRER(Learner):
     one_hot: bool = setting(False, "the class as a one-hot vector, as in the paper")
     class_prior: bool = setting(True, "the flow's prior depends on the class; the paper's does not")
     bounded: bool = setting(True, "bound the scale of couplings")
-    permutation: Permutation = setting("swapping", "random orders in which halves change places, or the paper's random")
+    permutation: Permutation = setting(
+        "swapping", "random orders, of which two blocks together transform every dimension, or the paper's"
+    )
     restart: bool = setting(False, "a new flow for each task, instead of going on from its weights")
     reencode: bool = setting(True, "the flow learns E(D(z)) of old classes, instead of z")
     jitter: float = setting(0.02, "noise on the flow's training data, in standard deviations", low=0)

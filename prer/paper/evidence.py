@@ -9,7 +9,7 @@ from typing import NamedTuple
 import numpy as np
 
 from prer.engines import Outcome
-from prer.paper import rules
+from prer.paper import METHODS, rules
 from prer.paper.ablation import OURS, agreement_of
 from prer.paper.plan import NOT_RUN
 from prer.paper.published import TITLES
@@ -65,6 +65,12 @@ def _reasons(outcomes: Sequence[Outcome | None]) -> str:
     return "; ".join(dict.fromkeys(missing(outcome) for outcome in outcomes if not result_of(outcome))) or OPEN
 
 
+def _lacking(outcomes: Mapping[str, Outcome]) -> str:
+    """Why a claim about all methods cannot be judged; nothing where all have run."""
+    every = [outcomes.get(method) for method in METHODS]
+    return "" if all(map(result_of, every)) else _reasons(every)
+
+
 def _told(evidence: Evidence, pairs: Sequence[Pair]) -> str:
     return "; ".join(
         f"{TITLES.get(a, a)} - {TITLES.get(b, b)}: "
@@ -89,9 +95,9 @@ def by_levels(evidence: Evidence, *pairs: Pair) -> Verdict:
 
 def by_share(evidence: Evidence, *pairs: Pair) -> Verdict:
     """Better than Naive, and how much of its forgetting is taken away."""
-    text, word = by(rules.better)(evidence, *pairs)
+    text, reason = by(rules.better)(evidence, *pairs)
     if not text:
-        return text, word
+        return text, reason
     bwt = {name: values_of(evidence.runs[name], "bwt") or [] for pair in pairs for name in pair}
     shares = [compare(bwt[a], [(1 - MUCH) * value for value in bwt[b]]) for a, b in pairs]
     gone = ", ".join(f"{TITLES[a]} {100 * (1 - np.mean(bwt[a]) / np.mean(bwt[b])):.0f} %" for a, b in pairs)
@@ -112,7 +118,7 @@ def of_samples(variant: str) -> Callable[..., Verdict]:
         c = compare(samples, real)
         interval = f", 95 % interval from {c.low:+.1f} to {c.high:+.1f}" if len(real) > 1 else ""
         text = f"samples {np.mean(samples):.1f} %, test images {np.mean(real):.1f} % ({c.difference:+.1f}{interval})"
-        return text, rules.apart(samples, real)
+        return text, rules.apart(c)
 
     return judge
 
@@ -130,17 +136,17 @@ def of_growth(evidence: Evidence) -> Verdict:
 
 def of_bwt(evidence: Evidence) -> Verdict:
     """PRER against all, as the table of significance has it."""
-    against = evidence.against["bwt"]
-    if not against:
-        return "", _reasons([evidence.runs.get("prer")])
+    against, lacking = evidence.against["bwt"], _lacking(evidence.runs)
+    if lacking or not against:
+        return "", lacking or OPEN
     return ", ".join(said(TITLES[m], c) for m, c in against.items()), rules.best(against)
 
 
 def of_accuracy(evidence: Evidence) -> Verdict:
     """PRER against the one with the best mean."""
-    against = evidence.against["accuracy"]
-    if not against:
-        return "", _reasons([evidence.runs.get("prer")])
+    against, lacking = evidence.against["accuracy"], _lacking(evidence.runs)
+    if lacking or not against:
+        return "", lacking or OPEN
     first = min(against, key=lambda method: against[method].difference)
     c = against[first]
     text = f"{c.difference:+z.2f} to {TITLES[first]} (95 % interval from {c.low:+.2f} to {c.high:+.2f})"
@@ -149,10 +155,12 @@ def of_accuracy(evidence: Evidence) -> Verdict:
 
 def of_spread(evidence: Evidence) -> Verdict:
     """The spread of PRER's Accuracy beside that of the others."""
-    values = {m: values_of(evidence.runs.get(m), "accuracy") for m in ("prer", *evidence.against["accuracy"])}
-    own, others = values.pop("prer"), {m: v for m, v in values.items() if v}
-    if own is None or not others:
-        return "", _reasons([evidence.runs.get("prer")])
+    if lacking := _lacking(evidence.runs):
+        return "", lacking
+    others = {m: values_of(evidence.runs[m], "accuracy") or [] for m in METHODS}
+    own = others.pop("prer")
+    if len(own) < 2:
+        return "", OPEN
     text = ", ".join(f"{TITLES[m]} {np.std(v, ddof=1):.2f}" for m, v in others.items())
     return f"standard deviation {np.std(own, ddof=1):.2f}; {text}", rules.steadier(own, others)
 
@@ -179,10 +187,10 @@ def of_cost(field: str) -> Callable[..., Verdict]:
     """A judge of PRER's memory, the least of all, or of its time, not the longest of all."""
 
     def judge(evidence: Evidence) -> Verdict:
+        if lacking := _lacking(evidence.costs):
+            return "", lacking
         costs = _costs(evidence.costs)
-        prer, others = costs.get("prer"), [cost for method, cost in costs.items() if method != "prer"]
-        if prer is None or not others:
-            return "", NOT_RUN
+        prer, others = costs["prer"], [cost for method, cost in costs.items() if method != "prer"]
         text = ", ".join(
             f"{TITLES[m]} {cost.floats:,}" if field == "floats" else f"{TITLES[m]} {cost.seconds:.1f} s"
             for m, cost in costs.items()

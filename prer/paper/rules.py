@@ -8,9 +8,10 @@ from typing import NamedTuple
 import numpy as np
 from scipy.stats import levene
 
-from prer.significance import LEVEL, MARGIN, Comparison, compare, holm
+from prer.significance import LEVEL, MARGIN, Comparison, holm
 
 BEHIND = 5.0  # points by which fewer samples than test images may be of their class, and each class still be generated
+FEWEST = 5  # seeds for which a spread is judged; of two, Levene's test would be sure of anything
 HOLDS, FAILS, OPEN = "holds", "does not hold", "not decided"
 
 
@@ -71,16 +72,17 @@ def comparable(to_the_best: Comparison) -> str:
 
 
 def steadier(own: Sequence[float], others: Mapping[str, Sequence[float]]) -> str:
-    """Surely the smallest spread; refuted by one that is surely smaller."""
+    """Surely the smallest spread; refuted by one that is surely smaller. Few values have no spread to speak of."""
+    if len(own) < FEWEST:
+        return OPEN
     chance = holm([float(levene(own, values, center="median").pvalue) for values in others.values()])
     sure = [values for values, p in zip(others.values(), chance, strict=True) if p < LEVEL]
     smaller = [np.std(values) < np.std(own) for values in sure]
     return FAILS if any(smaller) else HOLDS if len(sure) == len(others) else OPEN
 
 
-def apart(samples: Sequence[float], real: Sequence[float]) -> str:
-    """Whether samples of a memory are of their class almost as often as real ones, seed by seed."""
-    c = compare(samples, real)
+def apart(c: Comparison) -> str:
+    """Whether samples of a memory are of their class almost as often as real ones."""
     return HOLDS if c.low > -BEHIND else FAILS if c.high < -BEHIND else OPEN
 
 

@@ -12,8 +12,8 @@ from prer.significance import LEVEL, MARGIN, Comparison, compared
 
 WORDS = (
     f"Better: the corrected p is below {LEVEL}, and the difference positive; not worse: the 95 % interval lies above "
-    f"-{MARGIN} points, which may be a significant difference of less than that: the p says so; worse: the corrected "
-    f"p is below {LEVEL}, and the difference negative; else not decided"
+    f"-{MARGIN} points, even if a smaller difference is significant (see p); worse: the interval does not, and the "
+    f"corrected p is below {LEVEL}, the difference negative; else not decided"
 )
 RULE = (
     "Paired t-tests over seeds, Holm's correction over the methods that PRER is compared with on the same data set, "
