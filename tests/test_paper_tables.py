@@ -18,7 +18,7 @@ from prer.engines import Outcome
 from prer.paper import METHODS, ablation, document, plan, significance, table1, table2
 from prer.paper.plan import Request
 from prer.paper.reproduce import NEEDED, found
-from prer.paper.short import in_short
+from prer.paper.short import in_short, of_claims
 from prer.paper.tables import Probability, Table, Value, csv_text, escaped, latex, markdown, save
 from prer.significance import compare
 
@@ -265,15 +265,17 @@ def test_verdicts_in_short():
     compared.rows.extend([["A BWT", "PRER - GEM", "better"], ["A Accuracy", "PRER - ER", "not decided"]])
     judged = [["it works (section 1)", "A", "", "holds"], ["it is fast (section 2)", "A", "", "does not hold"]]
     judged += [["it works (section 1)", "B", "", "not run"], ["it is old", "B", "", "not decided"]]
-    assert in_short([main, compared, Table("claims", "", ["claim", "data", "evidence", "verdict"], judged)]) == [
+    assert in_short([main, compared]) == [
         "PRER, ours beside the paper's: above (A BWT, B BWT); below (A Accuracy).",
         "PRER against the others on A: BWT better (ER, GEM), worse (LWF); Accuracy not decided (ER).",
-        "Claims that hold: it works (A).",
-        "Claims that do not hold: it is fast (A).",
-        "Claims that are not decided: it is old (B).",
-        "Claims whose runs are missing: it works (B).",
     ]
     assert in_short([]) == []
+    short = of_claims(Table("claims", "", ["claim", "data", "evidence", "verdict"], judged))
+    assert short.columns == ["claim", "A", "B"] and short.rows == [
+        ["it works (section 1)", "holds", "not run"],
+        ["it is fast (section 2)", "does not hold", "-"],
+        ["it is old", "-", "not decided"],
+    ]
 
 
 def test_a_command_in_the_document_has_no_path_of_ours(tmp_path):

@@ -12,7 +12,7 @@ from prer.paper import ablation, claims, significance, table1, table2
 from prer.paper.inconsistencies import inconsistencies
 from prer.paper.plan import Key, Request, data_of
 from prer.paper.published import TITLES
-from prer.paper.short import in_short
+from prer.paper.short import in_short, of_claims
 from prer.paper.table1 import Outcomes, missing, result_of
 from prer.paper.tables import Cell, Table, Value, markdown
 
@@ -63,8 +63,9 @@ def tables_of(
 def text(request: Request, outcomes: Mapping[str, Mapping[Key, Outcome]], clocks: Mapping[str, Clock]) -> str:
     """The document, from what there is of the runs of each table, and how long they took together."""
     tables = {name: tables_of(name, request, outcomes) for name, of_table in outcomes.items() if of_table}
-    short = in_short(table for of_part in tables.values() for table in of_part)
-    parts = [HEAD, "## In short\n", "\n".join(f"- {line}" for line in short) + "\n"]
+    every = {table.name: table for of_part in tables.values() for table in of_part}
+    parts = [HEAD, "## In short\n", "\n".join(f"- {line}" for line in in_short(every.values())) + "\n"]
+    parts += [markdown(of_claims(every["claims"]))] if "claims" in every else []
     for name in outcomes:
         parts += [f"## {SECTIONS[name]}\n", *map(markdown, tables.get(name, []))]
     parts += [] if request.fast else [FIGURE]

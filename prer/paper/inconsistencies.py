@@ -13,10 +13,11 @@ from prer.significance import LEVEL
 
 BASELINES = (
     "LWF and EWC: the paper's BWT lies within two standard deviations of Naive's on every data set. In a public "
-    "revision of the authors' code (github.com/jaryP/Continual-Learning-with-Invertible-Generative-Models, 2b09de7) "
-    "EWC's penalty is computed on copies of the weights, which have no gradient, so that it does nothing, and LWF "
-    "holds what is said of new samples and keeps none; in a later one (bb0e4f2) EWC's has a gradient. Which of them made "
-    "the paper's numbers is not known. Ours do what the paper says, and are to be expected above its numbers."
+    "revision of the authors' code (github.com/jaryP/Continual-Learning-with-Invertible-Generative-Models, "
+    "2b09de7) EWC's penalty is computed on copies of the weights, which have no gradient, so that it does "
+    "nothing, and LWF holds what is said of new samples and keeps none; in a later one (bb0e4f2) EWC's has a "
+    "gradient. Which of them made the paper's numbers is not known. Ours do what the paper says, and are to be "
+    "expected above its numbers."
 )
 OFF = 0.01  # share by which a rounded number may differ from its formula
 

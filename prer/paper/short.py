@@ -5,20 +5,17 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TypeVar
 
-from prer.paper.rules import FAILS, HOLDS, OPEN
-from prer.paper.tables import Table
+from prer.paper.tables import Cell, Table
 
 T = TypeVar("T")
-TITLES = {HOLDS: "hold", FAILS: "do not hold", OPEN: "are not decided"}
 
 
 def in_short(tables: Iterable[Table]) -> list[str]:
-    """A line for PRER beside the paper, for each data set and for each verdict on claims."""
+    """A line for PRER beside the paper, and for each data set."""
     rows = {table.name: [[str(cell) for cell in row] for row in (table.columns, *table.rows)] for table in tables}
     return [
         *(beside_the_paper(rows["table1"]) if "table1" in rows else []),
         *(against_the_others(rows["significance"][1:]) if "significance" in rows else []),
-        *(of_claims(rows["claims"][1:]) if "claims" in rows else []),
     ]
 
 
@@ -44,14 +41,14 @@ def against_the_others(rows: Sequence[Sequence[str]]) -> list[str]:
     return lines
 
 
-def of_claims(rows: Sequence[Sequence[str]]) -> list[str]:
-    """Which claims hold, which do not, and which are open, and where."""
-    lines = []
-    for word, title in TITLES.items():
-        of_claim = grouped((claim.partition(" (")[0], data) for claim, data, _, verdict in rows if verdict == word)
-        lines += [f"Claims that {title}: {told(of_claim)}."] if of_claim else []
-    waiting = grouped((claim.partition(" (")[0], data) for claim, data, _, verdict in rows if verdict not in TITLES)
-    return [*lines, *([f"Claims whose runs are missing: {told(waiting)}."] if waiting else [])]
+def of_claims(claims: Table) -> Table:
+    """The verdicts alone, a row for each claim and a column for each data set."""
+    verdicts: dict[str, dict[str, Cell]] = {}
+    for claim, data, _, verdict in claims.rows:
+        verdicts.setdefault(str(claim), {})[str(data)] = verdict
+    names = list(dict.fromkeys(str(row[1]) for row in claims.rows))
+    rows = [[claim, *(of_claim.get(name, "-") for name in names)] for claim, of_claim in verdicts.items()]
+    return Table("verdicts", "The paper's claims in short", ["claim", *names], rows)
 
 
 def grouped(pairs: Iterable[tuple[str, T]]) -> dict[str, list[T]]:
