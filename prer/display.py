@@ -51,6 +51,18 @@ def describe(stream: Stream) -> str:
     return f"{len(x):,} {what} {shape}, {classes} classes; {len(stream)} tasks: {order[:400]}"
 
 
+def time_left(event: dict[str, Any], tasks: int, phases: dict[str, int], pace: dict[str, float]) -> float:
+    """Seconds to the end, each phase at the pace of its newest epoch (unknown ones at the mean of the known)."""
+    names = list(phases)
+    at = names.index(event["phase"])
+    usual = sum(pace.values()) / len(pace)
+    ahead = {name: epochs * (tasks - 1 - event["task"]) for name, epochs in phases.items()}
+    ahead[event["phase"]] += event["epochs"] - 1 - event["epoch"]
+    for name in names[at + 1 :]:
+        ahead[name] += phases[name]
+    return sum(epochs * pace.get(name, usual) for name, epochs in ahead.items())
+
+
 class Display:
     """Follows a run. Use it as a context and give it the run's events.
 
@@ -112,18 +124,7 @@ class Display:
         """How far the run is after an epoch, and how long it will take."""
         place = f"task {event['task'] + 1}/{self.tasks}  {event['phase']:<11}"
         progress = f"epoch {event['epoch'] + 1:>3}/{event['epochs']}  loss {np.mean(event['loss']):>9.3f}"
-        return f"{place} {progress}  {clock(self.time_left(event))} left"
-
-    def time_left(self, event: dict[str, Any]) -> float:
-        """Seconds to the end, each phase at the pace of its newest epoch (unknown ones at the mean of the known)."""
-        names = list(self.phases)
-        at = names.index(event["phase"])
-        usual = sum(self.pace.values()) / len(self.pace)
-        ahead = {name: epochs * (self.tasks - 1 - event["task"]) for name, epochs in self.phases.items()}
-        ahead[event["phase"]] += event["epochs"] - 1 - event["epoch"]
-        for name in names[at + 1 :]:
-            ahead[name] += self.phases[name]
-        return sum(epochs * self.pace.get(name, usual) for name, epochs in ahead.items())
+        return f"{place} {progress}  {clock(time_left(event, self.tasks, self.phases, self.pace))} left"
 
     def _warn(self, task: int) -> None:
         worst = sorted(self.faded.items(), key=lambda item: item[1])

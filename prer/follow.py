@@ -11,7 +11,7 @@ from rich.text import Text
 
 from prer.best import Best
 from prer.console import clock, plus_minus, say, show_runs
-from prer.display import Display
+from prer.display import time_left
 from prer.engines import Outcome, Runs
 from prer.experiment import Experiment
 from prer.record import Record
@@ -39,14 +39,19 @@ class Bar(Progress):
 
 
 def far(experiment: Experiment, record: Record) -> str:
-    """How far a run is, and how long it will take, by its newest epochs."""
+    """How long a run will take and how far it is, by its newest epochs; the time first, as a terminal may be narrow."""
     epochs = [event for event in record.newest() if event.get("event") == "epoch"]
-    if not epochs or not record.tasks:
+    tasks = record.tasks
+    if not epochs or not tasks:
         return "starting"
-    display = Display(Console(), experiment.name, record.tasks, experiment.learner.phases(), quiet=True)
-    for event in epochs:
-        display(event)
-    return display.line(epochs[-1])
+    last = epochs[-1]
+    try:
+        pace = {event["phase"]: event["seconds"] for event in epochs}
+        left = clock(time_left(last, tasks, experiment.learner.phases(), pace))
+        place = f"task {last['task'] + 1}/{tasks}  {last['phase']} {last['epoch'] + 1}/{last['epochs']}"
+    except (ArithmeticError, LookupError, TypeError, ValueError):  # a damaged file must not end the display, or a sweep
+        return "starting"
+    return f"{left} left  {place}"
 
 
 def follow(console: Console, outcomes: Runs, points: Sequence[Experiment]) -> list[Outcome]:

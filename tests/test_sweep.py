@@ -11,6 +11,7 @@ import threading
 import time
 from io import StringIO
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -24,7 +25,7 @@ from prer.cli import main
 from prer.draws import Choice, Range
 from prer.engines import Local, cores, ended_before, engine
 from prer.experiment import Experiment
-from prer.follow import far, follow
+from prer.follow import Bar, far, follow
 from prer.record import Record
 from prer.sweep import Sweep
 
@@ -391,8 +392,40 @@ def test_how_far_a_run_is_stands_in_its_folder():
     one, two = Record(Path("one")), Record(Path("two"))
     half_way(one)
     half_way(two, tasks=None)
-    said = [" ".join(far(point, record).split()) for record in (one, two, Record(Path("three")))]
-    assert said == ["task 1/2 classifier epoch 1/2 loss 0.500 30 s left", "starting", "starting"]
+    said = [far(point, record) for record in (one, two, Record(Path("three")))]
+    assert said == ["30 s left  task 1/2  classifier 1/2", "starting", "starting"]
+
+
+@pytest.mark.parametrize(
+    "event",
+    [
+        {},
+        *({key: value} for key in ("phase", "task", "epoch", "epochs", "seconds") for value in (None, [], "none")),
+        *({"seconds": float(value)} for value in ("nan", "inf")),
+        {"task": 10**400},
+    ],
+)
+def test_a_damaged_event_is_no_reason_to_end_the_display(event):
+    point, record = sweep(GRID).points()[0], Record(Path("run"))
+    half_way(record)
+    about = {"event": "epoch", "task": 0, "phase": "classifier", "epoch": 0, "epochs": 2, "seconds": 1.0}
+    (record.path / "events.jsonl").write_text(json.dumps(about | event if event else {"event": "epoch"}) + "\n")
+    assert far(point, record) == "starting"
+
+
+@pytest.mark.parametrize("name", ["cifar10-prer-literal-95c25905", "x" * 40 + "-95c25905"])
+def test_the_time_left_is_seen_on_a_narrow_terminal(name):
+    point = Experiment.parse({}, ["learner.epochs=2"])
+    worker = SimpleNamespace(experiment=point, record=Record(Path(name)))
+    half_way(worker.record, tasks=10)
+    about = {"event": "epoch", "task": 1, "phase": "autoencoder", "epoch": 19, "epochs": 20, "seconds": 1000.0}
+    (worker.record.path / "events.jsonl").write_text(json.dumps(about) + "\n")
+    console = Console(file=StringIO(), force_terminal=True, width=80)
+    with Bar(console, SimpleNamespace(running=[worker])):
+        pass
+    line, *_ = (line for line in console.file.getvalue().splitlines() if name in line)
+    assert re.search(r"-95c25905  \d+ h \d+ min left  task 2/10", line)
+    assert len(name) > 40 or "autoencoder 20/20" in line
 
 
 def test_the_newest_events_are_found_in_a_long_file():
@@ -414,7 +447,7 @@ def test_it_is_shown_what_runs(workers, live):
     follow(console, Local(1).run(points[:2], Path("runs")), points[:2])
     text = console.file.getvalue()
     assert (f"to run, with a line when each has ended: {points[0].folder}, {points[1].folder}\n" in text) != live
-    assert ("task 1/2  classifier  epoch   1/2" in text) == live
+    assert (f"{points[0].folder}  30 s left  task 1/2  classifier 1/2" in text) == live
     assert (f"{points[1].folder}  starting" in text) == live
 
 
