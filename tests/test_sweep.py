@@ -525,7 +525,9 @@ def swept(tmp_path_factory):
     command = [sys.executable, "-c", "from prer.cli import main; main()", "sweep", "sweep.toml", "--workers", "2"]
     path = os.pathsep.join([str(Path(prer.__file__).parents[1]), os.environ.get("PYTHONPATH", "")])
     environment = os.environ | {"PYTHONPATH": path}
-    return folder, subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True)
+    done = subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True)
+    assert done.returncode == 0, done.stdout + done.stderr  # or only what follows from it would be seen
+    return folder, done
 
 
 def test_a_sweep_runs_every_point_in_its_folder_and_tells_of_each(swept):
