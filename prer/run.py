@@ -48,6 +48,7 @@ def learn(
     device: str = "auto",
     observe: Observer | None = None,
     keeper: Keeper | None = None,
+    warned: bool = False,
 ) -> Result:
     """Learn the tasks of a stream one after another, all seeds together, testing every task seen after each.
 
@@ -56,9 +57,9 @@ def learn(
         learner: what learns them; it begins anew, or where the keeper's checkpoint is.
         seeds: how many (0, 1, ...), or which.
         device: "cpu", "cuda" or "auto".
-        observe: called with a dictionary for every epoch, every task and every figure of health; where there is none,
-            Python warns of tasks that are too small for the learner's settings.
+        observe: called with a dictionary for every epoch, every task and every figure of health.
         keeper: saves the run while it goes, and lets it go on.
+        warned: whether somebody has said already that tasks are too small for the learner's settings; else Python does.
 
     Example:
         >>> from prer import Naive
@@ -74,7 +75,6 @@ def learn(
         torch.set_float32_matmul_precision("high")  # products in TF32, as those of convolutions are anyway
     begin, name = keeper.begin if keeper else time.perf_counter(), getattr(stream, "name", "arriving")
     met: list[Task] = []
-    warned = observe is not None  # who looks at the run sees for himself
     ledger, done = Ledger(), keeper.before.about["tasks"] if keeper and keeper.before else 0
     for task in stream.to(device) if isinstance(stream, Stream) else (task.to(device) for task in stream):
         if not met:
@@ -230,7 +230,8 @@ def _train(
             display(event)
 
         try:
-            result = learn(stream, learner, seeds=experiment.seeds, device=device, observe=observe, keeper=keeper)
+            seeds = experiment.seeds
+            result = learn(stream, learner, seeds=seeds, device=device, observe=observe, keeper=keeper, warned=True)
         except Exception as error:  # a forged checkpoint fails in ways that nobody can name, and memory ends anywhere
             if out_of_memory(error):
                 raise RunError(NO_MEMORY) from error

@@ -3,6 +3,7 @@
 import gc
 import math
 import types
+import warnings
 from dataclasses import replace
 
 import numpy as np
@@ -709,14 +710,16 @@ def test_a_learner_like_nothing_known_is_refused(data, settings, sentence):
         PRER.like(data, **settings)
 
 
-def test_too_few_steps_are_warned_of_once_unless_somebody_looks():
+@pytest.mark.parametrize("observe", [None, lambda event: None])
+def test_too_few_steps_are_warned_of_once_unless_that_was_done(observe):
     words = (
         r"a task has 64 samples to learn from, so that phase 'classifier' has 10 steps only; .*Naive.like\('digits'\)"
     )
     with pytest.warns(UserWarning, match=words) as warned:
-        learn(blobs(), Naive(), seeds=1, device="cpu")
+        learn(blobs(), Naive(), seeds=1, device="cpu", observe=observe)
     assert len(warned) == 1 and warned[0].filename == __file__
-    learn(blobs(), Naive(), seeds=1, device="cpu", observe=lambda event: None)
+    with warnings.catch_warnings(action="error"):
+        learn(blobs(), Naive(), seeds=1, device="cpu", observe=observe, warned=True)
 
 
 @pytest.mark.parametrize("name", LEARNERS)
