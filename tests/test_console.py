@@ -20,6 +20,8 @@ from prer.console import (
     show_runs,
 )
 from prer.display import Display, next_steps, time_left
+from prer.paper.tables import Table as Tabled
+from prer.paper.tables import Value, show
 from prer.record import Record
 
 HOSTILE = ["[red]x[/red]", "[/]", "[link=http://x]y", "\x1b[2J\x1b]0;x\x07", "a\nb", "<b>&amp;</b>", ":smile:"]
@@ -385,6 +387,18 @@ def test_runs_have_one_line_each_and_an_unfinished_one_says_so(records, tmp_path
     assert [cell.strip() for cell in two.strip("│").split("│")][5] == "-"
     assert "three" in three and "not finished" in three
     assert console.file.getvalue().splitlines()[-1].endswith(f"prer resume {tmp_path / 'three'}")
+
+
+@pytest.mark.parametrize("live", [True, False])
+def test_long_texts_of_a_table_are_folded_on_a_terminal_and_numbers_are_not(live):
+    sentence, number = " ".join(["some words of a claim"] * 40), Value(1234567.891, 1234.567)
+    console = Console(file=StringIO(), width=80, force_terminal=live, no_color=True)
+    show(console, Tabled("x", "A caption", ["claim", "evidence", "BWT"], [[sentence, sentence, number]] * 2))
+    lines = [line for line in console.file.getvalue().splitlines() if line.startswith("│")]
+    assert sum(str(number) in line for line in lines) == 2 and (len(lines) > 2) == live
+    assert (max(map(len, lines)) < 120) == live
+    assert " ".join(line.split("│")[1].strip() for line in lines) == f"{sentence} {sentence}"
+    assert console.file.getvalue().count("\n├") == live  # a line between the two rows
 
 
 def test_the_names_of_runs_are_whole_in_a_log(records):

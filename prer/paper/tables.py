@@ -139,9 +139,11 @@ def show(console: Console, table: Table) -> None:
     from prer.console import say, whole
 
     say(console, table.caption, "italic")  # a title of the table itself would be folded to its width
-    drawn = Drawn()
+    # Who reads a terminal wants sentences folded, and who searches a log a row on a line. No number is so long.
+    fold = console.is_terminal and any(len(str(cell)) > LONG for row in table.rows for cell in row)
+    drawn = Drawn(show_lines=fold)
     for column, number in zip(table.columns, numbers(table), strict=True):
-        drawn.add_column(Text(column), justify="right" if number else "left", no_wrap=True)
+        drawn.add_column(Text(column), justify="right" if number else "left", max_width=LONG if fold else None)
     for row in table.rows:
         drawn.add_row(*(Text(str(cell)) for cell in row))
     whole(console, drawn)
