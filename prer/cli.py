@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import shlex
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -62,7 +62,14 @@ def run(settings: tuple[str, ...], seeds: str | None, device: str | None, out: P
         return
     naive = naive or counterpart(record, "naive")
     show_result(console, record, naive)
-    console.print(next_steps(settings, out), soft_wrap=True, markup=False)
+    given = {"--seeds": seeds, "--device": device, "--out": None if out == Path("runs") else str(out)}
+    options = [word for option, value in given.items() if value is not None for word in (option, value)]
+
+    def new(words: Sequence[str]) -> bool:
+        beside = naive is not None and "learner.name=naive" in words
+        return not beside and _is_new(words, seeds, device, out)
+
+    console.print(next_steps(settings, options, out, new), soft_wrap=True, markup=False)
 
 
 @commands.command()
@@ -85,7 +92,7 @@ def resume(folder: Path, force: bool, quiet: bool) -> None:
         show_result(console, record, counterpart(record, "naive"))
 
 
-def _experiment(settings: tuple[str, ...], seeds: str | None, device: str | None) -> Experiment:
+def _experiment(settings: Sequence[str], seeds: str | None, device: str | None) -> Experiment:
     from prer.experiment import Experiment
 
     file, overrides = None, _overrides(settings, seeds, device)
@@ -94,7 +101,17 @@ def _experiment(settings: tuple[str, ...], seeds: str | None, device: str | None
     return Experiment.read(file, overrides) if file else Experiment.parse({}, overrides)
 
 
-def _overrides(settings: tuple[str, ...], seeds: str | None, device: str | None) -> list[str]:
+def _is_new(settings: Sequence[str], seeds: str | None, device: str | None, out: Path) -> bool:
+    """Whether these settings make an experiment, and one that has no result."""
+    from prer.record import Record
+
+    try:
+        return Record(out / _experiment(settings, seeds, device).folder).result is None
+    except InputError:
+        return False
+
+
+def _overrides(settings: Sequence[str], seeds: str | None, device: str | None) -> list[str]:
     overrides = list(settings)
     if seeds is not None:
         overrides.append(f"seeds=[{seeds}]" if "," in seeds else f"seeds={seeds}")

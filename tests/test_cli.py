@@ -4,6 +4,7 @@ import hashlib
 import json
 import os
 import re
+import shlex
 import shutil
 import signal
 import subprocess
@@ -516,8 +517,8 @@ def test_a_damaged_neighbour_does_not_keep_a_result_from_being_shown(capsys, arr
         toml.write_text(f"seeds = [0]\nlearner = 'naive'\nstream = {{{stream}}}\n")
     else:
         (beside / "result.json").write_text("{")
-    again = said(capsys, *run)
-    assert again.splitlines()[-6:] == alone.splitlines()[-6:]
+    results = [out.split("What to try next")[0].splitlines()[-4:] for out in (alone, said(capsys, *run))]
+    assert results[0] == results[1] and results[0][0].startswith("Digest of all that was learned")
 
 
 def test_naive_on_other_data_is_not_shown_beside(capsys, arrays, tmp_path):
@@ -526,6 +527,37 @@ def test_naive_on_other_data_is_not_shown_beside(capsys, arrays, tmp_path):
     np.savez(tmp_path / "my.npz", x=x, y=np.array(["[red]", "b", "c", "d"] * 12))
     out = said(capsys, "run", arrays, "learner.name=joint", "learner.epochs=1", "--seeds", "1")
     assert "naive" not in out.split("What to try next")[0]
+
+
+def proposed(out):
+    """The experiments that are proposed after a run, as the words of their commands."""
+    lines = out.split("What to try next")[1].splitlines()
+    return [
+        words for words in map(shlex.split, lines) if words[:2] == ["prer", "run"] and "PATH" not in " ".join(words)
+    ]
+
+
+def test_what_to_try_next_was_not_run_yet_and_is_shown_beside(capsys, arrays):
+    same, options = ("learner.epochs=1", arrays), ("--seeds", "2", "--device", "cpu", "--out", "my runs")
+    first = proposed(said(capsys, "run", *same, "learner.name=naive", *options))
+    assert first == [["prer", "run", *same, f"learner.name={name}", *options] for name in ("prer", "joint")]
+    of_prer = TINY_PRER[1:]
+    second = proposed(said(capsys, "run", *same, *of_prer, *options))  # naive is beside it
+    assert second == [
+        ["prer", "run", *same, "learner.name=joint", *options],
+        ["prer", "run", *same, *of_prer, "learner.density=gaussian", *options],
+    ]
+    out = said(capsys, *second[0][1:])
+    assert "naive ┃" in out
+    assert proposed(out) == [first[0]]
+    assert proposed(said(capsys, *second[1][1:])) == []
+
+
+def test_an_experiment_that_says_all_of_a_learner_is_not_proposed_with_another(capsys, arrays):
+    Path("e.toml").write_text(Experiment.parse({}, [*TINY_PRER, arrays]).to_toml())
+    assert proposed(said(capsys, "run", "e.toml", "--seeds", "1")) == [
+        ["prer", "run", "e.toml", "learner.density=gaussian", "--seeds", "1"]
+    ]
 
 
 def test_data_that_changed_is_noticed(capsys, tmp_path):

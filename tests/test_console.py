@@ -194,8 +194,8 @@ def test_a_hostile_title_is_printed_as_text(name):
 
 def test_what_to_try_next_keeps_commands_and_what_they_do_apart():
     settings = ["stream.data=some/rather/long/path/to/a/file.npz", "stream.classes_per_task=2", "like=digits"]
-    _, *lines = next_steps(settings, Path("runs")).splitlines()
-    assert f"  prer run {' '.join(settings)} learner.name=naive" in lines
+    _, *lines = next_steps(settings, ["--seeds", "2"], Path("runs"), lambda words: True).splitlines()
+    assert f"  prer run {' '.join(settings)} learner.name=naive --seeds 2" in lines
     assert "      what is lost when nothing is done about forgetting" in lines
     assert all(line.startswith("  prer ") for line in lines[::2])
 
