@@ -204,10 +204,15 @@ class Record:
     def experiment(self) -> dict[str, Any]:
         """What `experiment.toml` says."""
         try:
-            return tomllib.loads(self._text("experiment.toml"))
+            tables = tomllib.loads(self._text("experiment.toml"))
         except (OSError, ValueError, RecursionError):
-            what = "is not a run's folder, its experiment.toml cannot be read; give one that `prer run` made"
-            raise InputError(f"{self.path} {what}") from None
+            tables = {}
+        if not tables:  # an empty file would be the built-in experiment, and no run writes one
+            what = (
+                "is not a run's folder, its experiment.toml is empty or cannot be read; give one that `prer run` made"
+            )
+            raise InputError(f"{self.path} {what}")
+        return tables
 
     def setting(self, key: str) -> str:
         """One setting of the experiment by its dotted key, as text; "-" where the experiment has no such setting."""

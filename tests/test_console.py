@@ -322,7 +322,7 @@ def records(tmp_path):
 
     def make(name, **options):
         (tmp_path / name).mkdir()
-        (tmp_path / name / "experiment.toml").write_text("")
+        (tmp_path / name / "experiment.toml").write_text('name = "x"')
         (tmp_path / name / "result.json").write_text(json.dumps(result(**options)))
         return Record(tmp_path / name)
 

@@ -263,6 +263,18 @@ def test_an_experiment_that_does_not_fit_the_name_of_its_folder_is_refused(capsy
     assert code == 2 and f"its hash was {whole.name[-8:]} and is" in err
 
 
+@pytest.mark.parametrize("text", ["", "\n", "# nothing"])
+def test_an_empty_experiment_is_no_run(capsys, here, text):
+    """Also in a folder whose name has no hash: it would be the built-in experiment."""
+    folder = here / "digits-foo-1234"
+    folder.mkdir()
+    (folder / "experiment.toml").write_text(text)
+    for command in ("show", "resume"):
+        code, out, err = outcome(capsys, command, folder)
+        assert (code, out) == (2, "") and "is not a run's folder, its experiment.toml is empty" in err
+    assert contents(folder) == {"experiment.toml": text.encode()}
+
+
 def test_changed_data_is_refused_and_forced_only_with_a_note(capsys, monkeypatch, here, run, broken_off):
     about = json.loads((run / "environment.json").read_text())
     (run / "environment.json").write_text(json.dumps(about | {"folder": str(here)}))
