@@ -123,19 +123,24 @@ def _overrides(settings: Sequence[str], seeds: str | None, device: str | None) -
 @commands.command()
 @click.argument("runs", nargs=-1, required=True, type=click.Path(path_type=Path), metavar="RUN...")
 def show(runs: tuple[Path, ...]) -> None:
-    """Show the results of runs, by their folders; of several, what is no run is passed over."""
+    """Show the results of runs, by their folders or by that which holds them; of several, what is no run is left out.
+
+    \b
+    prer show runs
+    prer show runs/digits-prer-f902fb16
+    """
     from rich.console import Console
 
     from prer.console import say, show_result, show_runs
-    from prer.record import Record, counterpart
+    from prer.record import Record, counterpart, runs_in
 
-    console = Console(emoji=False, highlight=False)
+    console, paths = Console(emoji=False, highlight=False), [path for given in runs for path in runs_in(given)]
     # What a shell's * finds beside runs was not meant; a name that leads nowhere was, and so was the only one.
-    other = [path for path in runs if path.exists() and not (path / "experiment.toml").exists()]
-    records = [Record(path) for path in runs if path not in other or len(other) == len(runs)]
+    other = [path for path in paths if path.exists() and not (path / "experiment.toml").exists()]
+    records = [Record(path) for path in paths if path not in other or len(other) == len(paths)]
     for record in records:
         record.experiment  # noqa: B018, a folder that is no run is refused before anything is shown
-    if len(runs) == 1 and records[0].result is not None:
+    if len(paths) == 1 and records[0].result is not None:
         show_result(console, records[0], counterpart(records[0], "naive"))
     else:
         show_runs(console, records)

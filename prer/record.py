@@ -306,6 +306,13 @@ def _whole(result: dict[str, Any]) -> bool:
     )
 
 
+def runs_in(path: Path) -> list[Path]:
+    """The runs in a folder that is none itself; where there are none, the path alone."""
+    if (path / "experiment.toml").exists():
+        return [path]
+    return sorted(file.parent for file in path.glob("*/experiment.toml")) or [path]
+
+
 def finished(out: Path) -> Iterator[Record]:
     """The finished runs below a folder, by name."""
     for file in sorted(out.glob("*/result.json")):

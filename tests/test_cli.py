@@ -361,6 +361,13 @@ def test_show_of_several_passes_over_what_is_no_run_and_says_how_many(capsys, fi
     assert "notes.txt is not a run's folder" in refused(capsys, "show", *[finished.parent / "notes.txt"] * 2)
 
 
+def test_show_of_a_folder_shows_the_runs_in_it(capsys, finished):
+    assert said(capsys, "show", finished.parent) == said(capsys, "show", finished)
+    other = Path(shutil.copytree(finished, finished.parent / "other"))
+    (finished.parent / "notes.txt").write_text("no run")
+    assert said(capsys, "show", finished.parent) == said(capsys, "show", finished, other)
+
+
 def test_show_of_several_has_a_line_for_each_and_says_which_is_not_finished(capsys, finished):
     other = Path(shutil.copytree(finished, finished.parent / "other"))
     (other / "result.json").unlink()
