@@ -77,6 +77,7 @@ def test_the_file_list_is_the_files():
     assert listed == there | {f"prer/{p.parent.name}/" for p in package.glob("*/__init__.py")}
 
 
-def test_the_run_it_names_is_the_built_in_one():
-    names = set(re.findall(r"digits-prer-[0-9a-f]{8}", README))
+@pytest.mark.parametrize("file", ["README.md", "docs/trackers.md", "prer/cli.py"])
+def test_the_run_it_names_is_the_built_in_one(file):
+    names = set(re.findall(r"digits-prer-[0-9a-f]{8}", (ROOT / file).read_text("utf-8")))
     assert names == {Experiment.parse({}).folder}
