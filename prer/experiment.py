@@ -60,7 +60,9 @@ class Experiment:
                 )
         like = tables.get("like", tables["stream"].get("data", "digits"))
         if "like" in tables and (not isinstance(like, str) or like not in CATALOGUE):
-            raise InputError(f"like={like!r}: whose settings?{did_you_mean(str(like), CATALOGUE)}")
+            raise InputError(
+                f"like={like!r} names no data set with settings to take{did_you_mean(str(like), CATALOGUE)}"
+            )
         kind = tables["learner"].get("name", "prer")
         if not isinstance(kind, str) or kind not in LEARNERS:
             raise InputError(

@@ -15,7 +15,7 @@ import prer
 from prer.cli import main
 from prer.data import catalogue, checksums, fetch, files
 from prer.data.arrays import Data
-from prer.data.catalogue import CATALOGUE, is_here, load_named, located, recommended
+from prer.data.catalogue import CATALOGUE, is_here, load_named, recommended
 from prer.data.entry import File, data_folder
 from prer.errors import InputError, RunError
 from prer.paper import DATA, METHODS
@@ -160,6 +160,11 @@ def test_the_data_folder(monkeypatch, tmp_path):
     monkeypatch.setenv("PRER_DATA", "~nobody-has-this-name/x")
     with pytest.raises(InputError, match="set PRER_DATA"):
         data_folder()
+
+
+def located(entry):
+    form = entry.found()
+    return form.path if form else None
 
 
 def test_it_is_here_when_all_its_files_are(tiny, folder):

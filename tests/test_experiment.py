@@ -540,7 +540,7 @@ def test_the_settings_of_another_data_set_can_be_taken():
 def test_what_was_meant_is_said():
     refused("unknown key 'data': did you mean 'stream.data'", "data=mnist")
     refused("it is a setting of prer, not of naive", "learner.name=naive", "learner.epochs_flow=3")
-    refused("like='mnits': whose settings\\?, did you mean 'mnist'", "like=mnits")
+    refused("like='mnits' names no data set with settings to take, did you mean 'mnist'\\?", "like=mnits")
     refused("seeds='a': give a number, or several such as 0,1,7", "seeds=a")
 
 

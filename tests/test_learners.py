@@ -17,7 +17,7 @@ from prer.density import Gaussian
 from prer.errors import InputError, RunError
 from prer.experiment import Experiment
 from prer.flow import Flow
-from prer.learners import LEARNERS, PRER, Joint, Naive
+from prer.learners import LEARNERS, PRER, Joint, Learner, Naive
 from prer.networks import Reshape, floats
 from prer.step import Step
 
@@ -703,11 +703,21 @@ def test_a_learner_like_a_data_set_is_that_of_its_experiment(name, data):
 
 @pytest.mark.parametrize(
     ("data", "settings", "sentence"),
-    [("digist", {}, "did you mean 'digits'"), ("digits", {"epochs": -1}, "learner.epochs=-1: take 0 or more")],
+    [
+        ("digist", {}, "did you mean 'digits'"),
+        (5, {}, "unknown data set 5; known are digits"),
+        (["digits"], {}, r"unknown data set \['digits'\]"),
+        ("digits", {"epochs": -1}, "learner.epochs=-1: take 0 or more"),
+    ],
 )
 def test_a_learner_like_nothing_known_is_refused(data, settings, sentence):
     with pytest.raises(InputError, match=sentence):
         PRER.like(data, **settings)
+
+
+def test_the_base_of_learners_is_like_nothing():
+    with pytest.raises(InputError, match="Learner is the base of learners; call this of one of them"):
+        Learner.like("digits")
 
 
 @pytest.mark.parametrize("observe", [None, lambda event: None])

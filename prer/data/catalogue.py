@@ -229,15 +229,9 @@ CATALOGUE: dict[str, Entry] = {
 
 def known(name: str) -> Entry:
     """The data set of a name."""
-    if name in CATALOGUE:
+    if isinstance(name, str) and name in CATALOGUE:
         return CATALOGUE[name]
-    raise InputError(f"unknown data set {name!r}{did_you_mean(name, CATALOGUE)}")
-
-
-def located(entry: Entry) -> Path | None:
-    """The folder or archive that holds all files of one of its forms, or None."""
-    form = entry.found()
-    return form.path if form else None
+    raise InputError(f"unknown data set {name!r}{did_you_mean(str(name), CATALOGUE)}")
 
 
 def is_here(name: str) -> bool:

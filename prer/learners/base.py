@@ -74,6 +74,8 @@ class Learner(ABC):
             >>> Naive.like("digits", epochs=5).batch
             32
         """
+        if not hasattr(cls, "name"):
+            raise InputError(f"{cls.__name__} is the base of learners; call this of one of them, PRER say")
         return build(cls, recommended(known(data).name, cls.name)["learner"] | settings, "learner", {})
 
     # -- override points -----------------------------------------------------------------------------------------
