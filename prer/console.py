@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from rich.console import Console
@@ -16,9 +16,6 @@ from rich.text import Text
 from prer.data.entry import Entry
 from prer.data.guard import shown
 from prer.record import Record
-
-if TYPE_CHECKING:
-    pass
 
 HARDLY = 0.2  # of the way from guessing to knowing
 MOST_TEXT = 100_000  # characters of a line
