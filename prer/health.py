@@ -5,6 +5,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import fields
 from typing import TYPE_CHECKING, Any
 
 import torch
@@ -30,11 +31,13 @@ def too_few_steps(learner: Learner, samples: int) -> str:
     phase = min(steps, key=steps.__getitem__)
     if steps[phase] >= FEW_STEPS:
         return ""
-    usual = _steps(learner.like("digits"), samples).get(phase, 0)
+    usual = learner.like("digits")
+    other = any(getattr(learner, f.name) != getattr(usual, f.name) for f in fields(learner) if "epochs" not in f.name)
+    helps = other and _steps(usual, samples).get(phase, 0) > steps[phase]
     begin = f"for data this small begin with like=digits (in Python {type(learner).__name__}.like('digits')), or "
     return (
         f"a task has {samples} samples to learn from, so that phase {phase!r} has {steps[phase]} steps only; "
-        f"{begin if usual > steps[phase] else ''}raise the epochs"
+        f"{begin if helps else ''}raise the epochs"
     )
 
 

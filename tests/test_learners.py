@@ -739,6 +739,8 @@ def test_the_digits_own_settings_are_not_warned_of(name):
 
 def test_who_has_the_digits_settings_is_not_told_to_take_them():
     assert health.too_few_steps(Naive.like("digits"), 100).endswith("has 60 steps only; raise the epochs")
+    assert health.too_few_steps(Naive.like("digits", epochs=2), 100).endswith("has 6 steps only; raise the epochs")
+    assert "begin with like=digits" in health.too_few_steps(Naive(), 100)
 
 
 def test_every_public_name_is_there_and_every_learner_is_public():

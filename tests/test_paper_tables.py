@@ -137,7 +137,14 @@ def test_methods_with_the_same_numbers_are_no_division_by_zero(tmp_path):
     for experiment in experiments.values():
         pretended(tmp_path, experiment, DIAGONALS, BWTS)
     *_, compared = significance.tables(MNIST, found(experiments, tmp_path))
-    assert [str(cell) for cell in compared.rows[0][2:]] == ["+0.00", "+0.00", "+0.00", "1.0000", "1.0000", "not worse"]
+    assert [str(cell) for cell in compared.rows[0][2:]] == [
+        "+0.00",
+        "+0.000",
+        "+0.000",
+        "1.0000",
+        "1.0000",
+        "not worse",
+    ]
 
 
 def test_data_from_elsewhere_has_another_name(tmp_path):

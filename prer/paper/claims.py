@@ -72,7 +72,7 @@ CLAIMS = {
         "three separate phases improve the results (section 3.3)",
         "labels-head against joint, as in both the loss of the head reaches the encoder; joint also has one rate for "
         "all parts, no decay of the flow's rate and no jitter; holds where one of BWT and Accuracy is better and the "
-        "other better or not worse, does not where one is worse, or where none is better and both intervals lie below "
+        "other better or not worse, does not where one is worse, or where both intervals lie below "
         f"+{MARGIN} points, a difference that is shown to be negligible",
         by(rules.improves),
         (("labels-head", "joint"),),
@@ -87,8 +87,7 @@ CLAIMS = {
     "levels": Claim(
         "claims",
         "a flow of several levels does better, and is smaller (section 3.4)",
-        "ours against one-level, however small the difference; as for the three phases, and holds only where ours also "
-        "keeps fewer floats",
+        "ours against one-level; as for the three phases, and holds only where ours also keeps fewer floats",
         evidence.by_levels,
         ((OURS, "one-level"),),
     ),
@@ -153,8 +152,8 @@ CLAIMS = {
         "significance",
         "PRER's BWT is better than that of all other methods, by a significant margin (section 4)",
         "by the tests and the p of the table of significance; holds where PRER is better than each of the others, "
-        f"does not where it is worse than one, or where it is not better than one and the whole interval lies below "
-        f"+{MARGIN} points, a difference that is shown to be negligible",
+        f"does not where it is worse than one, or where the whole interval of one lies below +{MARGIN} points, a "
+        "difference that is shown to be negligible",
         evidence.of_bwt,
     ),
     "accuracy": Claim(

@@ -35,10 +35,9 @@ def better(*pairs: Both) -> str:
 
 def improves(pair: Both) -> str:
     """Better in one metric and not worse in the other; refuted by a worse one, or where neither can be of weight."""
-    if "better" in pair.words and set(pair.words) <= {"better", "not worse"}:
-        return HOLDS
-    negligible = "better" not in pair.words and all(c.high < MARGIN for c in pair)
-    return FAILS if "worse" in pair.words or negligible else OPEN
+    if "worse" in pair.words or all(c.high < MARGIN for c in pair):
+        return FAILS
+    return HOLDS if "better" in pair.words and set(pair.words) <= {"better", "not worse"} else OPEN
 
 
 def remembers(pair: Both) -> str:
@@ -60,10 +59,9 @@ def easier(generated: Both, nothing: Both) -> str:
 
 def best(against: Mapping[str, Comparison]) -> str:
     """Better than each; refuted by one that is better, or than which it can only be better by a trifle."""
-    if all(c.verdict == "better" for c in against.values()):
-        return HOLDS
-    lost = [c.verdict == "worse" or (c.verdict != "better" and c.high < MARGIN) for c in against.values()]
-    return FAILS if any(lost) else OPEN
+    if any(c.verdict == "worse" or c.high < MARGIN for c in against.values()):
+        return FAILS
+    return HOLDS if all(c.verdict == "better" for c in against.values()) else OPEN
 
 
 def comparable(to_the_best: Comparison) -> str:

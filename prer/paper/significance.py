@@ -46,7 +46,8 @@ def _compared(request: Request, outcomes: Outcomes, shown: Collection[Key]) -> T
             for method, c in comparisons(outcomes, name, metric).items():
                 if (name, method) not in shown:
                     continue
-                interval = [Value(v, digits=2, signed=True) for v in (c.difference, c.low, c.high)]
+                # A third digit, or an end beside zero would seem to be beyond it.
+                interval = [Value(v, digits=d, signed=True) for v, d in ((c.difference, 2), (c.low, 3), (c.high, 3))]
                 ps = [Probability(p) for p in (c.p, c.adjusted)]
                 rows.append([f"{request.title(name)} {label}", f"PRER - {TITLES[method]}", *interval, *ps, c.verdict])
     columns = ["", "compared", "difference", "from", "to", "p", "p, Holm", "PRER is"]
