@@ -132,9 +132,9 @@ def show(runs: tuple[Path, ...]) -> None:
     from rich.console import Console
 
     from prer.console import say, show_result, show_runs
-    from prer.record import Record, counterpart, runs_in
+    from prer.record import Record, counterpart, run_folders
 
-    console, paths = Console(emoji=False, highlight=False), [path for given in runs for path in runs_in(given)]
+    console, paths = Console(emoji=False, highlight=False), [path for given in runs for path in run_folders(given)]
     # What a shell's * finds beside runs was not meant; a name that leads nowhere was, and so was the only one.
     other = [path for path in paths if path.exists() and not (path / "experiment.toml").exists()]
     records = [Record(path) for path in paths if path not in other or len(other) == len(paths)]

@@ -306,7 +306,7 @@ def _whole(result: dict[str, Any]) -> bool:
     )
 
 
-def runs_in(path: Path) -> list[Path]:
+def run_folders(path: Path) -> list[Path]:
     """The runs in a folder that is none itself; where there are none, the path alone."""
     if (path / "experiment.toml").exists():
         return [path]
