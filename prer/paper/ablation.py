@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import tomllib
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, fields
 from typing import Any
 
@@ -26,11 +26,19 @@ OURS = "ours"
 
 @dataclass(frozen=True)
 class Variant:
-    """One change of PRER, and what is asked by it."""
+    """One change of PRER, and what is asked by it.
+
+    Attributes:
+        name: of the row.
+        question: what is changed.
+        overrides: the settings that are.
+        besides: further ones by the learner's settings as ours has them, so that nothing else changes.
+    """
 
     name: str
     question: str
     overrides: tuple[str, ...] = ()
+    besides: Callable[[Mapping[str, Any]], Mapping[str, Any]] = lambda ours: {}
 
 
 VARIANTS = (
@@ -44,10 +52,20 @@ VARIANTS = (
     Variant("gaussian", "a Gaussian for each class, no flow", ("learner.density=gaussian",)),
     Variant("pixels", "pixels instead of embeddings: DGR, same networks"),
     Variant("no-sparsity", "no sparsity penalty", ("learner.sparsity=0",)),
-    Variant("sparse-layers", "sparsity of every layer, as much of z", ("learner.sparsity_on=layers",)),
+    Variant(
+        "sparse-layers",
+        "sparsity of every layer, as much of z",
+        ("learner.sparsity_on=layers",),
+        lambda ours: {"sparsity": ours["sparsity"] * ours["embedding"]},  # a layer's is a mean, and ours a sum over z
+    ),
     Variant("labels-head", "phase 1 sees labels by the head", ("learner.labels=head",)),
     Variant("labels-auxiliary", "phase 1 sees labels by a classifier", ("learner.labels=auxiliary",)),
-    Variant("one-level", "one level of the flow, with the blocks of two", ("learner.levels=1",)),
+    Variant(
+        "one-level",
+        "one level of the flow, with the blocks of two",
+        ("learner.levels=1",),
+        lambda ours: {"blocks": ours["levels"] * ours["blocks"]},
+    ),
     Variant("no-class-prior", "every coupling sees the class, the prior does not", ("learner.class_prior=false",)),
     Variant("first-and-prior", "only the first coupling and the prior see the class", ("learner.condition=first",)),
     Variant(
@@ -55,13 +73,22 @@ VARIANTS = (
         "only the first coupling sees the class",
         ("learner.condition=first", "learner.class_prior=false"),
     ),
-    Variant("temperature", "a temperature of 1.0, or of 0.8 where ours is 1.0"),
+    Variant(
+        "temperature",
+        "a temperature of 1.0, or of 0.8 where ours is 1.0",
+        besides=lambda ours: {"temperature": 0.8 if ours["temperature"] == 1.0 else 1.0},
+    ),
     Variant("random-order", "the paper's permutations in the flow", ("learner.permutation=random",)),
     Variant("own-samples", "the flow learns its own samples again", ("learner.reencode=false",)),
     Variant("unbounded", "the scale of couplings not bounded", ("learner.bounded=false",)),
     Variant("slow-flow", "the paper's rate for the flow", ("learner.lr_flow=1e-4", "learner.decay_flow=false")),
     Variant("running-norm", "the paper's norm in the flow", ("learner.norm=running",)),
-    Variant("joint", "one phase instead of three, with the longest one's epochs", ("learner.schedule=joint",)),
+    Variant(
+        "joint",
+        "one phase instead of three, with the longest one's epochs",
+        ("learner.schedule=joint",),
+        lambda ours: {"epochs_autoencoder": max(ours[f"epochs{of}"] for of in ("_autoencoder", "_flow", ""))},
+    ),
     Variant("literal", "all that the paper states at once"),
     Variant("literal-no-r", "the same without R", ("learner.weight=0",)),
 )
@@ -83,21 +110,8 @@ def _experiment(request: Request, data: str, variant: Variant) -> Experiment:
         return _pixels(data, ours)
     if variant.name.startswith("literal"):
         return _literal(request, data, variant.overrides)
-    changed = _changed(variant.name, ours.tables()["learner"])
-    return request.experiment(data, "prer", [*variant.overrides, *(f"learner.{k}={v}" for k, v in changed.items())])
-
-
-def _changed(variant: str, ours: dict[str, Any]) -> dict[str, Any]:
-    """What a variant changes besides, so that nothing else does: values that depend on ours."""
-    if variant == "temperature":
-        return {"temperature": 0.8 if ours["temperature"] == 1.0 else 1.0}
-    if variant == "one-level":
-        return {"blocks": ours["levels"] * ours["blocks"]}
-    if variant == "sparse-layers":  # a layer's is a mean, and ours a sum over z
-        return {"sparsity": ours["sparsity"] * ours["embedding"]}
-    if variant == "joint":
-        return {"epochs_autoencoder": max(ours[key] for key in ("epochs_autoencoder", "epochs_flow", "epochs"))}
-    return {}
+    besides = [f"learner.{key}={value}" for key, value in variant.besides(ours.tables()["learner"]).items()]
+    return request.experiment(data, "prer", [*variant.overrides, *besides])
 
 
 def _literal(request: Request, data: str, overrides: Sequence[str]) -> Experiment:
