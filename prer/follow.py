@@ -26,7 +26,9 @@ class Bar(Progress):
     def __init__(self, console: Console, runs: Runs) -> None:
         columns = (TextColumn("{task.description}", markup=False), BarColumn(), MofNCompleteColumn())
         self.runs = runs
-        super().__init__(*columns, console=console, transient=True, disable=not console.is_terminal)
+        # To read what every run has written takes time from those who train, and none of it changes often.
+        shown = console.is_terminal
+        super().__init__(*columns, console=console, transient=True, disable=not shown, refresh_per_second=1)
 
     def get_renderables(self) -> Iterator[RenderableType]:
         """The bar and the runs."""
