@@ -9,6 +9,7 @@ from typing import NamedTuple
 import numpy as np
 
 from prer.engines import Outcome
+from prer.evaluation import spread
 from prer.paper import METHODS, rules
 from prer.paper.ablation import OURS, agreement_of
 from prer.paper.plan import NOT_RUN
@@ -161,8 +162,8 @@ def of_spread(evidence: Evidence) -> Verdict:
     own = others.pop("prer")
     if len(own) < 2:
         return "", OPEN
-    text = ", ".join(f"{TITLES[m]} {np.std(v, ddof=1):.2f}" for m, v in others.items())
-    return f"standard deviation {np.std(own, ddof=1):.2f}; {text}", rules.steadier(own, others)
+    text = ", ".join(f"{TITLES[m]} {spread(values)['std']:.2f}" for m, values in others.items())
+    return f"standard deviation {spread(own)['std']:.2f}; {text}", rules.steadier(own, others)
 
 
 class Cost(NamedTuple):
