@@ -37,16 +37,18 @@ def run(settings: tuple[str, ...], seeds: str | None, device: str | None, out: P
     \b
     prer run
     prer run learner.name=naive learner.epochs=5
-    prer run stream.data=my/file.npz stream.classes_per_task=3 like=digits
+    prer run stream.data=my/file.npz stream.classes_per_task=3
     prer run my-experiment.toml --seeds 0,1,7
     """
     from rich.console import Console
 
+    from prer.computing import keep_memory
     from prer.console import show_result
     from prer.display import next_steps
     from prer.record import counterpart
     from prer.run import execute
 
+    keep_memory()
     console = Console(emoji=False, highlight=False, stderr=quiet)
     experiment = _experiment(settings, seeds, device)
     naive = None
@@ -80,10 +82,12 @@ def resume(folder: Path, force: bool, quiet: bool) -> None:
     """Let a run that was stopped go on where it was; its result is that of a run which was never stopped."""
     from rich.console import Console
 
+    from prer.computing import keep_memory
     from prer.console import show_result
     from prer.record import counterpart
     from prer.run import resume
 
+    keep_memory()
     console = Console(emoji=False, highlight=False, stderr=quiet)
     record = resume(folder, console, quiet=quiet, force=force)
     if quiet:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -44,9 +44,7 @@ def next_steps(settings: Sequence[str], options: Sequence[str], out: Path, new: 
     }
     steps = {shlex.join(["prer", "run", *words, *options]): what for words, what in tries.items() if new(words)}
     if not any(word.startswith("stream.data=") for word in settings):
-        steps["prer run stream.data=PATH like=digits"] = (
-            "your own data: .npz, images, CSV (like=digits where it is small)"
-        )
+        steps["prer run stream.data=PATH"] = "your own data: .npz, images, CSV"
     steps[f"prer show {shlex.quote(str(out))}/*"] = "all results, one line each"
     lines = [f"  {command}\n      {what}" for command, what in steps.items()]
     return "\n".join(["What to try next (from scripts/run: write scripts/run in place of prer):", *lines])
@@ -93,9 +91,11 @@ class Display:
         quiet: say nothing but warnings.
     """
 
-    def __init__(self, console: Console, title: str, tasks: int, phases: dict[str, int], quiet: bool = False) -> None:
+    def __init__(
+        self, console: Console, title: str, tasks: int, phases: Mapping[str, int], quiet: bool = False
+    ) -> None:
         self.console, self.title, self.tasks, self.quiet = console, title, tasks, quiet
-        self.phases = phases
+        self.phases = dict(phases)
         self.pace: dict[str, float] = {}  # the newest epoch's seconds, by phase
         self.faded: dict[str, float] = {}  # classes whose samples are bad after this task
         self.live = (
@@ -127,6 +127,7 @@ class Display:
 
     def _epoch(self, event: dict[str, Any]) -> None:
         self.pace[event["phase"]] = event["seconds"]
+        self.phases[event["phase"]] = event["epochs"]  # a task of another size may have others than the first
         if self.quiet:
             return
         text = self.line(event)

@@ -35,12 +35,12 @@ class Bar(Progress):
         yield from super().get_renderables()
         running = list(self.runs.running)
         for worker in running[:MOST_RUNS]:
-            yield Text(f"{worker.record.path.name}  {far(worker.experiment, worker.record)}", no_wrap=True)
+            yield Text(f"{worker.record.path.name}  {far(worker.record)}", no_wrap=True)
         if len(running) > MOST_RUNS:
             yield Text(f"and {len(running) - MOST_RUNS} more")
 
 
-def far(experiment: Experiment, record: Record) -> str:
+def far(record: Record) -> str:
     """How long a run will take and how far it is, by its newest epochs; the time first, as a terminal may be narrow."""
     epochs = [event for event in record.newest() if event.get("event") == "epoch"]
     tasks = record.tasks
@@ -49,7 +49,8 @@ def far(experiment: Experiment, record: Record) -> str:
     last = epochs[-1]
     try:
         pace = {event["phase"]: event["seconds"] for event in epochs}
-        left = clock(time_left(last, tasks, experiment.learner.phases(), pace))
+        phases = record.phases | {event["phase"]: event["epochs"] for event in epochs}
+        left = clock(time_left(last, tasks, phases, pace))
         place = f"task {last['task'] + 1}/{tasks}  {last['phase']} {last['epoch'] + 1}/{last['epochs']}"
     except (ArithmeticError, LookupError, TypeError, ValueError):  # a damaged file must not end the display, or a sweep
         return "starting"

@@ -5,13 +5,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import fields
 from typing import TYPE_CHECKING, Any
 
 import torch
 from torch import Tensor
 
 from prer.errors import RunError
+from prer.schedule import batch_of
 from prer.task import Task
 
 if TYPE_CHECKING:
@@ -27,23 +27,14 @@ AT_ONCE = 10  # classes
 
 def too_few_steps(learner: Learner, samples: int) -> str:
     """What to say where a task of so many samples makes too few training steps; empty where they are enough."""
-    steps = _steps(learner, samples)
-    phase = min(steps, key=steps.__getitem__)
-    if steps[phase] >= FEW_STEPS:
+    batches = samples // batch_of(learner.batch, samples)
+    phase, epochs = min(learner.phases(samples).items(), key=lambda item: item[1])
+    if epochs * batches >= FEW_STEPS:
         return ""
-    usual = learner.like("digits")
-    other = any(getattr(learner, f.name) != getattr(usual, f.name) for f in fields(learner) if "epochs" not in f.name)
-    helps = other and _steps(usual, samples).get(phase, 0) > steps[phase]
-    begin = f"for data this small begin with like=digits (in Python {type(learner).__name__}.like('digits')), or "
     return (
-        f"a task has {samples} samples to learn from, so that phase {phase!r} has {steps[phase]} steps only; "
-        f"{begin if helps else ''}raise the epochs"
+        f"a task has {samples} samples to learn from, so that phase {phase!r} has only {epochs * batches} steps; "
+        "raise the epochs, or leave them (and `like`) out: then they fit the number of samples"
     )
-
-
-def _steps(learner: Learner, samples: int) -> dict[str, int]:
-    """How many steps each phase of a task has."""
-    return {phase: epochs * max(samples // learner.batch, 1) for phase, epochs in learner.phases().items()}
 
 
 @torch.no_grad()

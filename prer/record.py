@@ -11,7 +11,7 @@ import subprocess
 import time
 import tomllib
 from collections import deque
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import chdir, contextmanager, nullcontext
 from dataclasses import dataclass
 from importlib.metadata import PackageNotFoundError, version
@@ -95,6 +95,12 @@ class Record:
         return tasks if type(tasks) is int and tasks > 0 else 0
 
     @property
+    def phases(self) -> dict[str, int]:
+        """The epochs of each phase of the first task; empty where that is not known."""
+        phases = self.environment.get("phases")
+        return phases if isinstance(phases, dict) and all(type(n) is int for n in phases.values()) else {}
+
+    @property
     def warnings(self) -> list[str]:
         """What whoever started the run was warned of."""
         warnings = self.environment.get("warnings")
@@ -144,10 +150,16 @@ class Record:
         with chdir(folder) if isinstance(folder, str) and os.path.isdir(folder) else nullcontext():  # noqa: PTH112
             yield
 
-    def start(self, context: dict[str, Any], tasks: int = 0, warnings: Sequence[str] = ()) -> None:
+    def start(
+        self,
+        context: dict[str, Any],
+        tasks: int = 0,
+        phases: Mapping[str, int] | None = None,
+        warnings: Sequence[str] = (),
+    ) -> None:
         """Note where the run takes place, on what it depends and what to be warned of; its events begin anew."""
         about = {"folder": str(Path.cwd()), "data_sha256": context["data"], "context": context}
-        about |= {"tasks": tasks, "warnings": list(warnings)}
+        about |= {"tasks": tasks, "phases": dict(phases or {}), "warnings": list(warnings)}
         self._write("environment.json", json.dumps(environment() | about, indent=1) + "\n")
         self._write("events.jsonl", "")
         for shown_before in (self.path / "memory").glob("task-*.safetensors"):

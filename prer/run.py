@@ -5,24 +5,22 @@
 from __future__ import annotations
 
 import contextlib
-import ctypes
 import hashlib
-import os
 import re
 import time
 import warnings
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-import torch
 from rich.console import Console
 
 from prer.address import as_device, as_seeds
 from prer.card import card
 from prer.checkpoint import Checkpoint
+from prer.computing import computing
 from prer.console import say, warn
 from prer.data.entry import silent
 from prer.display import Display, Downloads, describe
@@ -52,6 +50,8 @@ def learn(
 ) -> Result:
     """Learn the tasks of a stream one after another, all seeds together, testing every task seen after each.
 
+    It computes with one thread, unless OMP_NUM_THREADS is set, and leaves torch's settings as they were.
+
     Args:
         stream: the tasks; a `Stream`, or tasks that are not known in advance (`prer.arriving`).
         learner: what learns them; it begins anew, or where the keeper's checkpoint is.
@@ -69,10 +69,19 @@ def learn(
         (2, 2, 2)
     """
     seeds, device = as_seeds(seeds), as_device(device)
-    torch.backends.cudnn.deterministic = True  # its other convolutions add in no fixed order, and are no faster here
-    keep_memory()
-    if device == "cuda":
-        torch.set_float32_matmul_precision("high")  # products in TF32, as those of convolutions are anyway
+    with computing(device):
+        return _learn(stream, learner, seeds, device, observe, keeper, warned)
+
+
+def _learn(
+    stream: Iterable[Task],
+    learner: Learner,
+    seeds: tuple[int, ...],
+    device: str,
+    observe: Observer | None,
+    keeper: Keeper | None,
+    warned: bool,
+) -> Result:
     begin, name = keeper.begin if keeper else time.perf_counter(), getattr(stream, "name", "arriving")
     met: list[Task] = []
     ledger, done = Ledger(), keeper.before.about["tasks"] if keeper and keeper.before else 0
@@ -105,14 +114,6 @@ def learn(
     about = {"digest": digest_of(learner, matrix), "learner": learner.name, "stream": name, "device": device}
     kept = {key: getattr(ledger, key) for key in KEPT}
     return Result(seeds, matrix, untrained, **kept, seconds=seconds, **about)
-
-
-def keep_memory() -> None:
-    """Let freed memory stay with the process, where the C library can: to get it anew takes a fifth of a step."""
-    with contextlib.suppress(OSError, AttributeError, TypeError):
-        library = ctypes.CDLL(None)
-        library.mallopt(-1, 2**30)  # M_TRIM_THRESHOLD, in bytes
-        library.mallopt(-3, 2**25)  # M_MMAP_THRESHOLD, the most that is allowed
 
 
 def _beginner(learner: Learner, met: Sequence[Task]) -> Learner:
@@ -168,22 +169,18 @@ def _execute(
     if finished:
         record.check_data(stream.sha256)
         return _tidied(record)
-    with record.writing():
+    with record.writing(), computing(device, record.threads):
         if record.result is not None:  # another process has finished it while we read the data
             return _tidied(record)
         record.begin(experiment.to_toml())
-        if record.threads is not None:
-            torch.set_num_threads(record.threads)
-        elif "OMP_NUM_THREADS" not in os.environ:
-            # Steps are far too short to share: a second thread gains little, and on a busy machine it costs minutes.
-            torch.set_num_threads(1)
         context = {"experiment": experiment.tables(), "data": stream.sha256, "prer": __version__}
         learner = experiment.learner
-        here = platform_of(device, learner.phases(), has_large_maps(stream.shape, learner.channels))
+        phases = learner.phases(stream[0].train([0]).shape[1])
+        here = platform_of(device, phases, has_large_maps(stream.shape, learner.channels))
         few = too_few_steps(learner, min(task.train([0]).shape[1] for task in stream))
-        keeper = _keeper(record, context | here, force, len(stream), [few] if few else [])
+        keeper = _keeper(record, context | here, force, len(stream), phases, [few] if few else [])
         try:
-            _train(record, experiment, stream, device, keeper, console, quiet)
+            _train(record, experiment, stream, device, phases, keeper, console, quiet)
         except Interrupted as interrupted:
             interrupted.folder = str(record.path)
             raise
@@ -201,19 +198,33 @@ def _tidied(record: Record) -> Record:
     return record
 
 
-def _keeper(record: Record, context: dict[str, Any], force: bool, tasks: int, concerns: Sequence[str]) -> Keeper:
+def _keeper(
+    record: Record,
+    context: dict[str, Any],
+    force: bool,
+    tasks: int,
+    phases: Mapping[str, int],
+    concerns: Sequence[str],
+) -> Keeper:
     """What keeps the run's checkpoint; where there is one, the run goes on from it."""
     checkpoint = Checkpoint(record.path / "checkpoint")
     keeper = Keeper(checkpoint, context, record.events_so_far, record.secure_events, force)
     if keeper.before is None:
-        record.start(context, tasks, concerns)
+        record.start(context, tasks, phases, concerns)
     else:
         record.go_on(keeper.before.about, keeper.forced)
     return keeper
 
 
 def _train(
-    record: Record, experiment: Experiment, stream: Stream, device: str, keeper: Keeper, console: Console, quiet: bool
+    record: Record,
+    experiment: Experiment,
+    stream: Stream,
+    device: str,
+    phases: Mapping[str, int],
+    keeper: Keeper,
+    console: Console,
+    quiet: bool,
 ) -> None:
     learner, before = experiment.learner, keeper.before
     if not quiet:
@@ -221,7 +232,7 @@ def _train(
         warn(console, record.warnings)
     if before and not quiet:
         say(console, f"going on from {record.path}, at task {before.about['tasks'] + 1} of {len(stream)}")
-    with keeper.listening(), Display(console, experiment.name, len(stream), learner.phases(), quiet) as display:
+    with keeper.listening(), Display(console, experiment.name, len(stream), phases, quiet) as display:
 
         def observe(event: dict[str, Any]) -> None:
             record.event(event)
@@ -230,8 +241,7 @@ def _train(
             display(event)
 
         try:
-            seeds = experiment.seeds
-            result = learn(stream, learner, seeds=seeds, device=device, observe=observe, keeper=keeper, warned=True)
+            result = _learn(stream, learner, experiment.seeds, device, observe, keeper, warned=True)
         except Exception as error:  # a forged checkpoint fails in ways that nobody can name, and memory ends anywhere
             if out_of_memory(error):
                 raise RunError(NO_MEMORY) from error

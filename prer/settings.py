@@ -8,6 +8,7 @@ from dataclasses import field, fields
 from typing import Any, Literal, get_args, get_origin, get_type_hints
 
 from prer.errors import InputError, did_you_mean
+from prer.schedule import Auto
 
 
 def setting(default: Any, help: str, *, low: float | None = None, high: float | None = None) -> Any:
@@ -46,6 +47,8 @@ def typed(value: Any, kind: Any, key: str) -> Any:
         if value in get_args(kind):
             return value
         raise InputError(f"{key}={value!r}: choose one of {', '.join(map(str, get_args(kind)))}")
+    if kind == int | Auto:
+        return value if value == "auto" else typed(value, int, key)
     if get_origin(kind) is tuple and isinstance(value, (list, tuple)):
         return tuple(typed(v, get_args(kind)[0], f"{key}[{i}]") for i, v in enumerate(value))
     wanted = kind if isinstance(kind, type) else get_args(kind)
@@ -67,6 +70,8 @@ def _not_text(value: str) -> bool:
 
 def _in_range(value: Any, metadata: Mapping[str, Any], key: str) -> None:
     low, high = metadata.get("low"), metadata.get("high")
+    if value == "auto":
+        return
     for v in value if isinstance(value, tuple) else (value,):
         if isinstance(v, float) and not abs(v) < float("inf"):
             raise InputError(f"{key}={v}: a finite number is wanted here")

@@ -25,6 +25,7 @@ from prer.learners.gem import GEM
 from prer.learners.lwf import LWF
 from prer.learners.replay import Replay
 from prer.networks import Head, paddings
+from prer.schedule import batch_of
 from prer.task import Task
 
 
@@ -70,8 +71,9 @@ class Bare:
 
     def __init__(self, learner: Learner, task: Task, epochs: int) -> None:
         """Begin where a learner is that has met the task."""
-        self.device, self.batch, self.epochs, self.current = learner.address_.device, learner.batch, epochs, task.head
+        self.device, self.epochs, self.current = learner.address_.device, epochs, task.head
         rows = task.train(learner.address_.seeds)[0]
+        self.batch = batch_of(learner.batch, len(rows))
         self.x, self.y = task.x[rows], torch.tensor(task.outputs, device=self.device)[task.y[rows]]
         self.encoder = filled(plain_encoder(learner), learner.encoder_)
         heads = (PlainHead(learner.embedding, head.classes, learner.dropout) for head in learner._heads())

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from prer.learners.base import Learner
+from prer.schedule import batch_of
 from prer.stream import Stream
 from prer.task import Task
 
@@ -65,4 +66,4 @@ def learned(learner: Learner, task: Task, whole: bool = False) -> float:
 def steps_of(learner: Learner, task: Task) -> int:
     """The steps of an epoch."""
     n = task.train(learner.address_.seeds[:1]).shape[1]
-    return n // min(learner.batch, n)
+    return n // batch_of(learner.batch, n)

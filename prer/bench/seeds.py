@@ -38,10 +38,11 @@ def compare(size: Size, device: str = "cpu", say: Callable[[str], object] = str)
 
 def of_learner(name: str, side: int, size: Size, device: str) -> dict[str, Any]:
     """How many times the throughput of a seed alone each seed has beside others."""
-    epochs: dict[str, Any] = {"epochs": 2} | ({"epochs_autoencoder": 2, "epochs_flow": 2} if name == "prer" else {})
+    settings: dict[str, Any] = {"batch": 64, "epochs": 2}
+    settings |= {"epochs_autoencoder": 2, "epochs_flow": 2} if name == "prer" else {}
     stream, turns = pictures(PAST + 1, size.samples, side), {}
     for seeds in SEEDS:
-        turns[str(seeds)] = after(PAST, LEARNERS[name](**epochs), stream, seeds, device).turn
+        turns[str(seeds)] = after(PAST, LEARNERS[name](**settings), stream, seeds, device).turn
     times = alternate(turns, size.repeats)
     per_seed = {n: [t / int(n) for t in row] for n, row in times.items()}
     gain = {n: ratio(per_seed["1"], row) for n, row in per_seed.items()}

@@ -74,4 +74,5 @@ def ours_and_bare(method: Method, stream: Stream, epochs: int, device: str) -> d
 
 def built(method: Method, **settings: Any) -> Learner:
     """The method's learner."""
-    return LEARNERS[method.learner](**method.settings | settings)
+    usual: dict[str, Any] = {"batch": 64}
+    return LEARNERS[method.learner](**usual | method.settings | settings)

@@ -12,9 +12,9 @@ import torch
 
 from prer.address import as_device
 from prer.bench import flows, growth, peers, seeds, steps
+from prer.computing import keep_memory
 from prer.errors import InputError
 from prer.record import environment
-from prer.run import keep_memory
 
 
 class Sizes(NamedTuple):
@@ -45,7 +45,7 @@ def measure(
     versions = {name: peers.required(name) for name in dict.fromkeys(against)}
     of_steps = {name: make for name, make in peers.STEPS.items() if name.split(",")[0] in versions}
     of_flows = {name: make for name, make in peers.FLOWS.items() if name in versions}
-    keep_memory()  # as `learn` does; here peers have it, too
+    keep_memory()  # as `prer run` does; here peers have it, too
     if "OMP_NUM_THREADS" not in os.environ:
         torch.set_num_threads(1)  # as `prer run` does: steps are far too short to share
     return {

@@ -20,9 +20,14 @@ def _words(text: str) -> tuple[str, ...]:
 TORONTO = "https://www.cs.toronto.edu/~kriz/"
 STANFORD = "http://ufldl.stanford.edu/housenumbers/"
 PAIRS = {"classes_per_task": 2, "resplit": 0.2}
+TEN = {
+    "learner": {"batch": 64, "epochs": 10},
+    "prer": {"epochs_autoencoder": 10, "epochs_flow": 10},
+    "dgr": {"epochs_generator": 10},
+}
 # Colour wants wider networks; the epochs are PRER's.
-CIFAR = {
-    "learner": {"channels": (24, 48, 96), "embedding": 200, "batch": 128},
+CIFAR = TEN | {
+    "learner": {"channels": (24, 48, 96), "embedding": 200, "batch": 128, "epochs": 10},
     "prer": {"epochs_autoencoder": 20, "epochs_flow": 20, "epochs": 20, "temperature": 0.8},
 }
 
@@ -88,7 +93,7 @@ MNIST = Entry(
         ),
         (47040016, 60008, 7840016, 10008),
     ),
-    settings={"stream": PAIRS},
+    settings={"stream": PAIRS, **TEN},
 )
 KMNIST = Entry(
     name="kmnist",
@@ -111,7 +116,7 @@ KMNIST = Entry(
             "20bb9a0ef54c7db3efc55a92eef5582c109615df22683c380526788f98e42a1c",
         ),
     ),
-    settings={"stream": PAIRS},
+    settings={"stream": PAIRS, **TEN},
 )
 FASHION_MNIST = Entry(
     name="fashion_mnist",
@@ -139,7 +144,7 @@ FASHION_MNIST = Entry(
             "67da17c76eaffca5446c3361aaab5c3cd6d1c2608764d35dfb1850b086bf8dd5",
         ),
     ),
-    settings={"stream": PAIRS},
+    settings={"stream": PAIRS, **TEN},
 )
 SVHN = Entry(
     name="svhn",
@@ -160,7 +165,7 @@ SVHN = Entry(
             "cdce80dfb2a2c4c6160906d0bd7c68ec5a99d7ca4831afa54f09182025b6a75b",
         ),
     ),
-    settings={"stream": PAIRS, "learner": {"channels": (24, 48, 96), "embedding": 100}},
+    settings={"stream": PAIRS, **TEN, "learner": {**TEN["learner"], "channels": (24, 48, 96), "embedding": 100}},
 )
 CIFAR10 = Entry(
     name="cifar10",

@@ -27,6 +27,7 @@ from prer.heads import Heads
 from prer.memory import Kept
 from prer.networks import Encoder, Head, Inputs, floats, put, stack
 from prer.optimisers import Name
+from prer.schedule import Auto, batch_of, epochs_of
 from prer.settings import build, checked, setting
 from prer.step import Step
 from prer.task import Label, Task
@@ -60,8 +61,8 @@ class Learner(ABC):
     embedding: int = setting(50, "size of the embedding z", low=2, high=65_536)
     normalise: bool = setting(False, "standardise each channel of images, by the first task's statistics")
     dropout: float = setting(0.2, "dropout between a head's layers", low=0, high=0.99)
-    batch: int = setting(64, "samples in a batch", low=2)
-    epochs: int = setting(10, "epochs of a classifier's training", low=0)
+    batch: int | Auto = setting("auto", "samples in a batch; auto: by the number of samples", low=2)
+    epochs: int | Auto = setting("auto", "epochs of a classifier's training; auto: by the number of samples", low=0)
     lr: float = setting(1e-3, "learning rate of a classifier", low=0, high=1e30)
     optimiser: Name = setting("adam", "optimiser of a classifier: adam or sgd")
 
@@ -114,9 +115,9 @@ class Learner(ABC):
         """How many raw samples are kept."""
         return len(self.kept_)
 
-    def phases(self) -> dict[str, int]:
-        """The phases of a task and their epochs, so that a display can tell the time left."""
-        return {"classifier": self.epochs}
+    def phases(self, samples: int) -> dict[str, int]:
+        """The phases of a task of so many training samples, and their epochs."""
+        return {"classifier": self.enough(self.epochs, samples)}
 
     # -- the life of a learner -----------------------------------------------------------------------------------
 
@@ -219,6 +220,7 @@ class Learner(ABC):
         if not self.tasks_:
             self._scale(task)
         self._know(task)
+        self.samples_ = task.train(self.address_.seeds[:1]).shape[1]
 
     def _know(self, task: Task) -> None:
         first = self.tasks_[-1].stop if self.tasks_ else 0
@@ -251,7 +253,7 @@ class Learner(ABC):
             return batches, *drawn, *self.rehearse(batches, address)
 
         parameters = [p for network in networks for p in network.parameters()]
-        rates = {"epochs": self.epochs, "lr": self.lr, "optimiser": self.optimiser}
+        rates = {"lr": self.lr, "optimiser": self.optimiser}
         self.train("classifier", parameters, loss, feed, gather=task.gather, also=self.changing(), **rates)
 
     def train(
@@ -261,7 +263,6 @@ class Learner(ABC):
         loss: Callable[..., Tensor],
         feed: Callable[[Address], tuple[Tensor, ...]],
         *,
-        epochs: int,
         lr: float,
         optimiser: Name = "adam",
         gather: Callable[[Tensor], tuple[Tensor, ...]] | None = None,
@@ -272,11 +273,10 @@ class Learner(ABC):
         """The loop of a phase, with a fresh optimiser; one that was stopped goes on where it was.
 
         Args:
-            phase: its name; part of the address of its randomness.
+            phase: its name, by which `phases` has its epochs; part of the address of its randomness.
             parameters: what is trained.
             loss: the loss of each seed [S], from the tensors of one step.
             feed: the tensors of a whole epoch, each [S, steps, ...], from the epoch's address.
-            epochs: how many.
             lr: learning rate.
             optimiser: "adam" or "sgd".
             gather: turns the first tensor, rows, into samples; some steps at a time, so that data may lie anywhere.
@@ -284,7 +284,7 @@ class Learner(ABC):
             also: tensors that steps change in place beside the parameters.
             decay: let the learning rate fall linearly over the epochs.
         """
-        task = len(self.tasks_) - 1
+        task, epochs = len(self.tasks_) - 1, self.phases(self.samples_)[phase]
         before_update = before_update or self.before_step
         step = Step(loss, parameters, optimiser=optimiser, lr=lr, before_update=before_update, capture=self.capturable)
         under_way = Phase(parameters, also, step.optimiser)
@@ -315,9 +315,13 @@ class Learner(ABC):
     def batches(self, rows: Tensor, address: Address) -> Tensor:
         """The rows [S, n] in an order of this epoch, cut into floor(n / B) batches [S, steps, B]."""
         n = rows.shape[1]
-        size = min(self.batch, n)
+        size = batch_of(self.batch, n)
         order = (address / "order").permutation(n)[:, : n // size * size]
         return rows.gather(1, order).unflatten(1, (-1, size))
+
+    def enough(self, epochs: int | Auto, samples: int) -> int:
+        """The epochs of a phase on so many samples: those that are set, or as many as make enough steps."""
+        return epochs_of(epochs, self.batch, samples)
 
     def dropout_noise(self, batches: Tensor, address: Address, size: int | None = None) -> Tensor:
         """Uniform numbers for the dropout of an epoch's batches [S, steps, B, width], or of `size` samples each."""

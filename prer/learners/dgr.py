@@ -21,6 +21,7 @@ from prer.address import Address
 from prer.density import in_proportion, look_up
 from prer.learners.base import Batch, Learner, Observer, mean_cross_entropy
 from prer.networks import Decoder, Encoder, floats, stack
+from prer.schedule import Auto
 from prer.settings import setting
 from prer.task import Task
 
@@ -66,14 +67,17 @@ class DGR(Learner):
     name = "dgr"
 
     latent: int = setting(50, "size of the generator's latent space", low=1)
-    epochs_generator: int = setting(10, "epochs of the generator's training", low=0)
+    epochs_generator: int | Auto = setting(
+        "auto", "epochs of the generator's training; auto: by the number of samples", low=0
+    )
     lr_generator: float = setting(1e-3, "learning rate of the generator (Adam)", low=0, high=1e30)
     weight: float = setting(1.0, "weight of the loss on replayed samples; 0 turns replay off", low=0)
     memory_batch: int = setting(64, "replayed samples in a step", low=1)
 
-    def phases(self) -> dict[str, int]:
+    def phases(self, samples: int) -> dict[str, int]:
         """First the generator, then the classifier."""
-        return ({"generator": self.epochs_generator} if self.weight else {}) | super().phases()
+        generator = {"generator": self.enough(self.epochs_generator, samples)} if self.weight else {}
+        return generator | super().phases(samples)
 
     def memory(self) -> dict[str, nn.Module]:
         """The generator is the whole memory."""
@@ -154,5 +158,5 @@ class DGR(Learner):
             every = torch.cat([x, self.past_.sample(*past)], dim=1), torch.cat([ids, past[0]], dim=1)
             return self.generator_.loss(*every, noise)
 
-        rates = {"epochs": self.epochs_generator, "lr": self.lr_generator}
-        self.train("generator", list(self.generator_.parameters()), loss, feed, gather=task.gather, **rates)
+        parameters = list(self.generator_.parameters())
+        self.train("generator", parameters, loss, feed, gather=task.gather, lr=self.lr_generator)

@@ -23,6 +23,7 @@ from prer.errors import InputError
 from prer.flow import Condition, Flow, Norm, Permutation
 from prer.learners.base import Learner, Observer, mean_cross_entropy
 from prer.networks import Decoder, Encoder, Linear, floats, stack
+from prer.schedule import Auto
 from prer.settings import setting
 from prer.task import Task
 
@@ -48,8 +49,8 @@ class PRER(Learner):
     schedule: Literal["separate", "joint"] = setting(
         "separate", "the phases one after another, or all in every step, with phase 1's epochs and rate"
     )
-    epochs_autoencoder: int = setting(10, "epochs of phase 1", low=0)
-    epochs_flow: int = setting(10, "epochs of phase 2", low=0)
+    epochs_autoencoder: int | Auto = setting("auto", "epochs of phase 1; auto: by the number of samples", low=0)
+    epochs_flow: int | Auto = setting("auto", "epochs of phase 2; auto: by the number of samples", low=0)
     lr_autoencoder: float = setting(1e-3, "learning rate of phase 1 (Adam)", low=0, high=1e30)
     decay_autoencoder: bool = setting(False, "let that rate fall linearly to 0 over the epochs")
     lr_flow: float = setting(1e-3, "learning rate of phase 2 (Adam); the paper has 1e-4", low=0, high=1e30)
@@ -87,12 +88,14 @@ class PRER(Learner):
     jitter: float = setting(0.02, "noise on the flow's training data, in standard deviations", low=0)
     clamp: float = setting(1.0, "bound of each gradient of the flow", low=0)
 
-    def phases(self) -> dict[str, int]:
+    def phases(self, samples: int) -> dict[str, int]:
         """The three phases of the paper."""
+        settings = {"autoencoder": self.epochs_autoencoder, "flow": self.epochs_flow, "head": self.epochs}
         if self.schedule == "joint":
-            return {"joint": self.epochs_autoencoder}
-        flow = {} if self.density == "gaussian" else {"flow": self.epochs_flow}
-        return {"autoencoder": self.epochs_autoencoder, **flow, "head": self.epochs}
+            settings = {"joint": self.epochs_autoencoder}
+        elif self.density == "gaussian":
+            del settings["flow"]
+        return {phase: self.enough(epochs, samples) for phase, epochs in settings.items()}
 
     def memory(self) -> dict[str, nn.Module]:
         """The flow and the decoder are the whole memory of the past."""
@@ -135,7 +138,7 @@ class PRER(Learner):
     def train_autoencoder(self, task: Task, past: Past | None) -> None:
         """Learn to reconstruct the new and the old, while the old stays where it is."""
         networks, feed, loss = self._autoencoding(task, past)
-        rates = {"epochs": self.epochs_autoencoder, "lr": self.lr_autoencoder, "decay": self.decay_autoencoder}
+        rates = {"lr": self.lr_autoencoder, "decay": self.decay_autoencoder}
         loss_only = lambda *batch: loss(*batch)[0]  # noqa: E731
         self.train("autoencoder", _parameters(networks), loss_only, feed, gather=task.gather, **rates)
 
@@ -231,7 +234,7 @@ class PRER(Learner):
         parameters = [p for p in self.density_.parameters() if p.requires_grad]
         if parameters:
             self.density_.train()
-            rates = {"epochs": self.epochs_flow, "lr": self.lr_flow, "decay": self.decay_flow}
+            rates = {"lr": self.lr_flow, "decay": self.decay_flow}
             clamp = lambda: _clamp(parameters, self.clamp)  # noqa: E731
             statistics = list(self.density_.buffers())  # the norms' move while the flow is trained
             self.train("flow", parameters, loss, feed, **rates, before_update=clamp, also=statistics)
@@ -304,7 +307,7 @@ class PRER(Learner):
             return mean_cross_entropy(self.head_(every_z, noise), every_y)
 
         parameters = list(self.head_.parameters())
-        self.train("head", parameters, loss, feed, epochs=self.epochs, lr=self.lr, optimiser=self.optimiser)
+        self.train("head", parameters, loss, feed, lr=self.lr, optimiser=self.optimiser)
 
     # -- the phases at once --------------------------------------------------------------------------------------
 
@@ -335,7 +338,7 @@ class PRER(Learner):
 
         of_flow = [p for p in self.density_.parameters() if p.requires_grad]
         self.density_.train()
-        rates = {"epochs": self.epochs_autoencoder, "lr": self.lr_autoencoder, "decay": self.decay_autoencoder}
+        rates = {"lr": self.lr_autoencoder, "decay": self.decay_autoencoder}
         after = {"before_update": lambda: _clamp(of_flow, self.clamp), "also": list(self.density_.buffers())}
         self.train("joint", [*_parameters(networks), *of_flow], loss, feed, gather=task.gather, **rates, **after)
         self.density_.eval()

@@ -1,0 +1,37 @@
+"""How long training takes where nobody says: enough steps for the number of samples.
+
+The numbers were chosen on validation data, from 77 samples of a task to 10,000 (`benchmarks/own_data.py search`).
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Literal
+
+Auto = Literal["auto"]
+
+STEPS, EPOCHS = 1000, 10  # of a phase, at least
+SMALL = 2000  # samples of a task, below which small batches learn more in the same time
+
+
+def batch_of(batch: int | Auto, samples: int) -> int:
+    """The number of samples in a batch, of so many samples in all.
+
+    Example:
+        >>> batch_of("auto", 240), batch_of("auto", 10_000), batch_of(64, 50)
+        (32, 64, 50)
+    """
+    chosen = batch if batch != "auto" else 32 if samples < SMALL else 64
+    return min(chosen, samples)
+
+
+def epochs_of(epochs: int | Auto, batch: int | Auto, samples: int) -> int:
+    """The number of epochs of a phase on so many samples.
+
+    Example:
+        >>> epochs_of("auto", "auto", 240), epochs_of("auto", "auto", 10_000), epochs_of(3, "auto", 240)
+        (143, 10, 3)
+    """
+    if epochs != "auto":
+        return epochs
+    return max(EPOCHS, math.ceil(STEPS / (samples // batch_of(batch, samples))))
