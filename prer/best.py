@@ -21,6 +21,7 @@ class Best:
 
     Attributes:
         point: the winner.
+        record: its run.
         metric: its metric over the seeds: mean, std and values.
         compared: how many points have the metric.
         unfinished: how many were begun and did not end: failed, interrupted, or still running.
@@ -28,6 +29,7 @@ class Best:
     """
 
     point: Experiment
+    record: Record
     metric: dict[str, Any]
     compared: int
     unfinished: int
@@ -52,4 +54,4 @@ def best(points: Sequence[Experiment], out: Path, by: str = "accuracy") -> Best:
     winner = max(known, key=lambda i: sign * metrics[i]["mean"])
     begun = sum(result is None and record.path.exists() for record, result in zip(records, results, strict=True))
     missing = results.count(None) - begun
-    return Best(points[winner], metrics[winner], len(known), begun, missing)
+    return Best(points[winner], records[winner], metrics[winner], len(known), begun, missing)

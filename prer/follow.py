@@ -10,7 +10,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
 from rich.text import Text
 
 from prer.best import Best
-from prer.console import clock, plus_minus, say, show_runs
+from prer.console import clock, hardly_learned, plus_minus, say, show_runs, warn
 from prer.display import time_left
 from prer.engines import Outcome, Runs
 from prer.experiment import Experiment
@@ -98,6 +98,13 @@ def show_points(console: Console, outcomes: Sequence[Outcome], keys: Sequence[st
     varying = [key for key in keys if len({record.setting(key) for record in records}) > 1]
     if records:
         show_runs(console, records, [key for key in varying if key not in SHOWN_ANYWAY])
+        warn(console, concerns(records))
+
+
+def concerns(records: Sequence[Record]) -> list[str]:
+    """What to be warned of in runs, the best first: each warning once, and a winner that has learned nothing."""
+    found = [text for record in records for text in record.warnings]
+    return list(dict.fromkeys(filter(None, [*found, hardly_learned(records[0])])))
 
 
 def _accuracy(record: Record) -> float:
@@ -110,6 +117,7 @@ def _accuracy(record: Record) -> float:
 def about(best: Best, by: str) -> list[str]:
     """Who won, against how many, and on which data."""
     lines = [f"{best.point.folder} has the best {by}, {plus_minus(best.metric)}; points compared: {best.compared}"]
+    lines += [f"warning: {text}" for text in concerns([best.record])]
     gaps = {"not finished": best.unfinished, "not begun": best.missing}
     if any(gaps.values()):
         lines.append("warning: " + " and ".join(f"{n} {what}" for what, n in gaps.items() if n) + ", so not compared")

@@ -2,23 +2,28 @@
 
 import gc
 import math
+import tomllib
 import types
 import warnings
-from dataclasses import replace
+from dataclasses import fields, replace
 
 import numpy as np
 import pytest
 import torch
 import torch.nn.functional as F
+from hypothesis import given
+from hypothesis import strategies as st
 
 import prer
 from prer import Stream, arriving, health, learn
+from prer.data.catalogue import CATALOGUE
 from prer.density import Gaussian
 from prer.errors import InputError, RunError
 from prer.experiment import Experiment
 from prer.flow import Flow
 from prer.learners import LEARNERS, PRER, Joint, Learner, Naive
 from prer.networks import Reshape, floats
+from prer.schedule import batch_of
 from prer.step import Step
 
 NEEDS_GPU = pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a CUDA device")
@@ -32,7 +37,7 @@ TINY_PRER = TINY | {
     "condition_size": 4,
 }
 TINY_MEMORY = TINY | {"size": 40, "memory_batch": 16}
-TINY_OF = {"prer": TINY_PRER, "ewc": TINY | {"samples": 40}} | dict.fromkeys(
+TINY_OF = {"prer": TINY_PRER, "ewc": TINY | {"samples": 40}, "dgr": TINY | {"epochs_generator": 10}} | dict.fromkeys(
     ("lwf", "gem", "agem", "er", "replay", "der"), TINY_MEMORY
 )
 
@@ -163,10 +168,10 @@ def test_reports_every_epoch_of_every_phase(name):
     learner = make(name)
     result = learn(blobs(), learner, seeds=2, device="cpu", observe=events.append)
     epochs = [(e["task"], e["phase"], e["epoch"]) for e in events if e["event"] == "epoch"]
-    expected = [(t, p, e) for t in range(3) for p, n in learner.phases().items() for e in range(n)]
+    expected = [(t, p, e) for t in range(3) for p, n in learner.phases(64).items() for e in range(n)]
     assert epochs == expected
     assert all(len(e["loss"]) == 2 for e in events if e["event"] == "epoch")
-    assert set(result.seconds) == {*learner.phases(), "evaluation", "total"}
+    assert set(result.seconds) == {*learner.phases(64), "evaluation", "total"}
 
 
 def test_accuracy_is_that_of_the_predictions(name):
@@ -553,7 +558,7 @@ def test_gaussians_have_no_second_phase():
     learn(blobs(), learner, seeds=1, device="cpu")
     assert isinstance(learner.density_, Gaussian)
     assert "flow" not in learner.seconds_
-    assert "flow" not in learner.phases()
+    assert "flow" not in learner.phases(64)
 
 
 def test_a_head_that_goes_on_learns_from_embeddings_of_its_earlier_tasks(monkeypatch):
@@ -722,14 +727,12 @@ def test_the_base_of_learners_is_like_nothing():
 
 @pytest.mark.parametrize("observe", [None, lambda event: None])
 def test_too_few_steps_are_warned_of_once_unless_that_was_done(observe):
-    words = (
-        r"a task has 64 samples to learn from, so that phase 'classifier' has 10 steps only; .*Naive.like\('digits'\)"
-    )
+    words = "a task has 64 samples to learn from, so that phase 'classifier' has only 20 steps; raise the epochs, or"
     with pytest.warns(UserWarning, match=words) as warned:
-        learn(blobs(), Naive(), seeds=1, device="cpu", observe=observe)
+        learn(blobs(), Naive(epochs=10), seeds=1, device="cpu", observe=observe)
     assert len(warned) == 1 and warned[0].filename == __file__
     with warnings.catch_warnings(action="error"):
-        learn(blobs(), Naive(), seeds=1, device="cpu", observe=observe, warned=True)
+        learn(blobs(), Naive(epochs=10), seeds=1, device="cpu", observe=observe, warned=True)
 
 
 @pytest.mark.parametrize("name", LEARNERS)
@@ -737,10 +740,67 @@ def test_the_digits_own_settings_are_not_warned_of(name):
     assert health.too_few_steps(LEARNERS[name].like("digits"), 283) == ""
 
 
-def test_who_has_the_digits_settings_is_not_told_to_take_them():
-    assert health.too_few_steps(Naive.like("digits"), 100).endswith("has 60 steps only; raise the epochs")
-    assert health.too_few_steps(Naive.like("digits", epochs=2), 100).endswith("has 6 steps only; raise the epochs")
-    assert "begin with like=digits" in health.too_few_steps(Naive(), 100)
+def test_the_shortest_phase_is_warned_of(name):
+    longest = {f.name: 1000 for f in fields(LEARNERS[name]) if f.name.startswith("epochs")}
+    assert "phase 'classifier' has only 6 steps" in health.too_few_steps(Naive(epochs=2, batch=32), 100)
+    for setting in longest:
+        words = health.too_few_steps(LEARNERS[name](**longest | {setting: 2}, batch=32), 100)
+        assert "has only 6 steps; raise the epochs, or leave them (and `like`) out" in words
+
+
+# -- settings that fit the data by themselves --------------------------------------------------------------------------
+
+
+@given(samples=st.integers(2, 100_000))
+def test_with_nothing_set_every_phase_has_enough_steps_and_epochs(samples):
+    for kind in LEARNERS.values():
+        learner = kind()
+        assert health.too_few_steps(learner, samples) == ""
+        steps = samples // batch_of(learner.batch, samples)
+        for epochs in learner.phases(samples).values():
+            assert epochs >= 10 and epochs * steps >= 1000
+            assert epochs == 10 or (epochs - 1) * steps < 1000  # and no more than that
+
+
+@pytest.mark.parametrize("setting", ["batch", "epochs"])
+def test_what_is_set_is_taken_however_many_samples_there_are(name, setting):
+    for samples in (20, 300, 100_000):
+        learner = LEARNERS[name](**{setting: 7})
+        assert batch_of(learner.batch, samples) == 7 if setting == "batch" else 7 in learner.phases(samples).values()
+
+
+def test_a_task_trains_as_long_as_its_own_samples_ask_for():
+    (x1, y1), (x2, y2) = (pair(classes, per_class=n) for classes, n in (((0, 1), 8), ((2, 3), 1000)))
+    events = []
+    stream = Stream.of([(x1, y1), (x2, y2)], resplit=0.5)
+    learn(stream, Naive(hidden=(4,), embedding=2), seeds=1, device="cpu", observe=events.append)
+    epochs = [max(e["epoch"] + 1 for e in events if e["event"] == "epoch" and e["task"] == t) for t in (0, 1)]
+    assert epochs == [1000, math.ceil(1000 / (1000 // 32))]
+
+
+def pair(classes, per_class):
+    rng = np.random.default_rng(0)
+    y = np.repeat(classes, per_class)
+    return rng.normal(size=(len(y), 3)) + y[:, None], y
+
+
+@pytest.mark.parametrize("data", CATALOGUE)
+def test_the_catalogue_leaves_no_length_of_training_open(name, data):
+    """Its experiments are recorded: they must not change when the rule does."""
+    learner = LEARNERS[name].like(data)
+    assert "auto" not in (learner.batch, *(getattr(learner, f.name) for f in fields(learner) if "epochs" in f.name))
+
+
+@pytest.mark.parametrize("value", ["often", -1, 2.5, True])
+def test_a_length_of_training_is_a_number_or_auto(value):
+    with pytest.raises(InputError, match=r"learner\.epochs="):
+        Experiment.parse({"learner": {"name": "naive", "epochs": value}})
+
+
+def test_auto_survives_the_way_through_a_file():
+    experiment = Experiment.parse({"stream": {"data": "my.npz"}})
+    assert experiment.learner.epochs == experiment.learner.batch == "auto"
+    assert Experiment.parse(tomllib.loads(experiment.to_toml())).hash == experiment.hash
 
 
 def test_every_public_name_is_there_and_every_learner_is_public():

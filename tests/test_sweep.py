@@ -69,7 +69,13 @@ def finish(point, out=Path("runs"), accuracy=50.0, **metrics):
     (folder / "experiment.toml").write_text(point.to_toml())
     means = {"accuracy": accuracy, "bwt": 0.0} | metrics
     result = {name: {"mean": mean, "std": None, "values": [mean]} for name, mean in means.items()}
-    result |= {"seeds": [0], "matrix": [[[1.0]]], "memory_floats": [0], "memory_samples": [0], "seconds": {"total": 1}}
+    result |= {
+        "seeds": [0],
+        "matrix": [[[accuracy]]],
+        "memory_floats": [0],
+        "memory_samples": [0],
+        "seconds": {"total": 1},
+    }
     (folder / "result.json").write_text(json.dumps(result | {"learner": point.learner.name, "stream": "digits"}))
 
 
@@ -379,20 +385,19 @@ def test_a_worker_that_does_not_listen_is_killed(workers, monkeypatch):
     assert not any(alive(path.name) for path in Path("out").iterdir())
 
 
-def half_way(record, tasks=2):
+def half_way(record, tasks=2, phases=None):
     """What a worker has written when half of its first task is learned, and a line that is being written."""
     about = {"event": "epoch", "task": 0, "phase": "classifier", "epochs": 2, "loss": [0.5], "seconds": 10.0}
     record.path.mkdir(parents=True)
-    (record.path / "environment.json").write_text(json.dumps({"tasks": tasks}))
+    (record.path / "environment.json").write_text(json.dumps({"tasks": tasks, "phases": phases or {"classifier": 2}}))
     (record.path / "events.jsonl").write_text(json.dumps(about | {"epoch": 0}) + '\n{"event": "epo')
 
 
 def test_how_far_a_run_is_stands_in_its_folder():
-    point = sweep(GRID, "learner.epochs=2").points()[0]
     one, two = Record(Path("one")), Record(Path("two"))
     half_way(one)
     half_way(two, tasks=None)
-    said = [far(point, record) for record in (one, two, Record(Path("three")))]
+    said = [far(record) for record in (one, two, Record(Path("three")))]
     assert said == ["30 s left  task 1/2  classifier 1/2", "starting", "starting"]
 
 
@@ -406,18 +411,17 @@ def test_how_far_a_run_is_stands_in_its_folder():
     ],
 )
 def test_a_damaged_event_is_no_reason_to_end_the_display(event):
-    point, record = sweep(GRID).points()[0], Record(Path("run"))
+    record = Record(Path("run"))
     half_way(record)
     about = {"event": "epoch", "task": 0, "phase": "classifier", "epoch": 0, "epochs": 2, "seconds": 1.0}
     (record.path / "events.jsonl").write_text(json.dumps(about | event if event else {"event": "epoch"}) + "\n")
-    assert far(point, record) == "starting"
+    assert far(record) == "starting"
 
 
 @pytest.mark.parametrize("name", ["cifar10-prer-literal-95c25905", "x" * 40 + "-95c25905"])
 def test_the_time_left_is_seen_on_a_narrow_terminal(name):
-    point = Experiment.parse({}, ["learner.epochs=2"])
-    worker = SimpleNamespace(experiment=point, record=Record(Path(name)))
-    half_way(worker.record, tasks=10)
+    worker = SimpleNamespace(record=Record(Path(name)))
+    half_way(worker.record, tasks=10, phases={"autoencoder": 20, "flow": 20, "head": 2})
     about = {"event": "epoch", "task": 1, "phase": "autoencoder", "epoch": 19, "epochs": 20, "seconds": 1000.0}
     (worker.record.path / "events.jsonl").write_text(json.dumps(about) + "\n")
     console = Console(file=StringIO(), force_terminal=True, width=80)
@@ -474,6 +478,17 @@ def test_the_table_has_the_settings_that_vary_and_the_best_first(capsys):
     ]
 
 
+def test_a_sweep_warns_of_what_its_runs_were_warned_of_and_of_a_winner_that_learned_nothing(capsys):
+    points = sweep(GRID).points()
+    for point in points:
+        finish(point, accuracy=53.0)
+        (Path("runs") / point.folder / "environment.json").write_text(json.dumps({"warnings": ["too few steps"]}))
+    told = f"warning: {points[0].folder} learned a task to 53.0 % on average; guessing reaches 50 %\n"
+    for command in ("run", "best"):
+        out = called(capsys, "sweep", command, "sweep.toml")[1]
+        assert out.count("warning: too few steps\n") == 1 and told in out
+
+
 # -- the best --------------------------------------------------------------------------------------------------------
 
 
@@ -493,7 +508,7 @@ def test_the_best_is_the_first_with_the_highest_mean_and_others_are_counted(caps
 def test_what_was_found_on_a_validation_part_is_tested_on_the_test_part(capsys):
     points = sweep(GRID, "stream.validation=0.25").points()
     for i, point in enumerate(points):
-        finish(point, accuracy=i)
+        finish(point, accuracy=90 + i)
     _, out, _ = called(capsys, "sweep", "best", "sweep.toml", "stream.validation=0.25")
     assert "warning" not in out and "tested on the test part" in out
     assert Experiment.read(Path("best.toml")).hash == sweep(GRID).points()[3].hash != points[3].hash

@@ -1,0 +1,93 @@
+"""A library call leaves the process as it was; the command line, whose process it is, may keep what it sets."""
+
+import ctypes
+
+import numpy as np
+import pytest
+import torch
+from rich.console import Console
+
+from prer import Naive, Stream, learn
+from prer.cli import main
+from prer.computing import computing
+from prer.errors import InputError
+from prer.experiment import Experiment
+from prer.run import execute
+
+TINY = ["learner.name=naive", "learner.epochs=1", "seeds=1", "device=cpu"]
+
+
+@pytest.fixture
+def unset(monkeypatch):
+    """No wish of the user's, and torch as it is in a process with two threads."""
+    monkeypatch.delenv("OMP_NUM_THREADS", raising=False)
+    before = state()
+    torch.set_num_threads(2)
+    torch.backends.cudnn.deterministic = False
+    torch.set_float32_matmul_precision("medium")
+    yield
+    torch.set_num_threads(before[0])
+    torch.backends.cudnn.deterministic = before[1]
+    torch.set_float32_matmul_precision(before[2])
+
+
+def state():
+    return torch.get_num_threads(), torch.backends.cudnn.deterministic, torch.get_float32_matmul_precision()
+
+
+def stream():
+    rng = np.random.default_rng(0)
+    return Stream.split(rng.normal(size=(40, 3)), np.repeat([0, 1], 20))
+
+
+def test_learn_takes_one_thread_and_puts_back_what_it_found(unset):
+    inside = []
+    learn(stream(), Naive(epochs=200), seeds=1, device="cpu", observe=lambda event: inside.append(state()))
+    assert {threads for threads, _, _ in inside} == {1} and {fixed for _, fixed, _ in inside} == {True}
+    assert state() == (2, False, "medium")
+
+
+def test_a_run_in_a_folder_puts_it_back_too(unset, tmp_path):
+    record = execute(Experiment.parse({}, TINY), tmp_path, Console(), quiet=True)
+    assert record.threads == 1
+    assert state() == (2, False, "medium")
+
+
+def test_it_is_put_back_when_learning_fails(unset):
+    def stop(event):
+        raise InputError("stop")
+
+    with pytest.raises(InputError, match="stop"):
+        learn(stream(), Naive(epochs=200), seeds=1, device="cpu", observe=stop)
+    assert state() == (2, False, "medium")
+
+
+def test_threads_that_the_user_names_stay(unset, monkeypatch):
+    monkeypatch.setenv("OMP_NUM_THREADS", "2")
+    with computing("cpu"):
+        assert torch.get_num_threads() == 2
+    with computing("cpu", threads=1):  # those of a run that goes on
+        assert torch.get_num_threads() == 1
+    assert torch.get_num_threads() == 2
+
+
+def test_products_are_in_tf32_on_a_gpu_alone(unset):
+    with computing("cpu"):
+        assert torch.get_float32_matmul_precision() == "medium"
+    with computing("cuda"):
+        assert torch.get_float32_matmul_precision() == "high"
+    assert state() == (2, False, "medium")
+
+
+def test_only_the_command_line_changes_the_allocator(monkeypatch, tmp_path):
+    opened = []
+    monkeypatch.setattr(ctypes, "CDLL", lambda *given, **more: opened.append(given) or raising())
+    learn(stream(), Naive(epochs=200), seeds=1, device="cpu")
+    execute(Experiment.parse({}, TINY), tmp_path / "library", Console(), quiet=True)
+    assert (None,) not in opened
+    main(["run", *TINY, "--quiet", "--out", str(tmp_path / "command")])
+    assert (None,) in opened
+
+
+def raising():
+    raise OSError
