@@ -49,7 +49,8 @@ def far(record: Record) -> str:
     last = epochs[-1]
     try:
         pace = {event["phase"]: event["seconds"] for event in epochs}
-        phases = record.phases | {event["phase"]: event["epochs"] for event in epochs}
+        known = record.phases
+        phases = known | {event["phase"]: event["epochs"] for event in epochs if event["phase"] in known}
         left = clock(time_left(last, tasks, phases, pace))
         place = f"task {last['task'] + 1}/{tasks}  {last['phase']} {last['epoch'] + 1}/{last['epochs']}"
     except (ArithmeticError, LookupError, TypeError, ValueError):  # a damaged file must not end the display, or a sweep
@@ -104,7 +105,8 @@ def show_points(console: Console, outcomes: Sequence[Outcome], keys: Sequence[st
 def concerns(records: Sequence[Record]) -> list[str]:
     """What to be warned of in runs, the best first: each warning once, and a winner that has learned nothing."""
     found = [text for record in records for text in record.warnings]
-    return list(dict.fromkeys(filter(None, [*found, hardly_learned(records[0])])))
+    nothing = hardly_learned(records[0])
+    return list(dict.fromkeys([*found, nothing] if nothing else found))
 
 
 def _accuracy(record: Record) -> float:

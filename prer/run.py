@@ -93,7 +93,7 @@ def _learn(
             continue  # it was learned before
         few = "" if warned else too_few_steps(learner, task.train(seeds[:1]).shape[1])
         if few:
-            warnings.warn(few, stacklevel=2)
+            warnings.warn(few, stacklevel=3)  # whoever called `learn`
             warned = True
         if keeper and keeper.before:
             ledger = Ledger.of(keeper.restore(learner, met[:-1])["ledger"], done, len(seeds))

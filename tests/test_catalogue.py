@@ -122,11 +122,13 @@ def test_facts_that_can_be_reckoned():
 
 def test_the_recommended_settings_of_each():
     pairs, wide = {"classes_per_task": 2, "resplit": 0.2}, {"channels": (24, 48, 96)}
+    ten = {"batch": 64, "epochs": 10}
     for name in ("mnist", "kmnist", "fashion_mnist"):
-        assert recommended(name, "si") == {"stream": pairs, "learner": {}}
-    assert recommended("fashion_mnist", "prer") == {"stream": pairs, "learner": {}}
-    assert recommended("svhn", "si") == {"stream": pairs, "learner": wide | {"embedding": 100}}
-    cifar = wide | {"embedding": 200, "batch": 128}
+        assert recommended(name, "si") == {"stream": pairs, "learner": ten}
+    phases = {"epochs_autoencoder": 10, "epochs_flow": 10}
+    assert recommended("fashion_mnist", "prer") == {"stream": pairs, "learner": ten | phases}
+    assert recommended("svhn", "si") == {"stream": pairs, "learner": ten | wide | {"embedding": 100}}
+    cifar = ten | wide | {"embedding": 200, "batch": 128}
     assert recommended("cifar10", "si") == {"stream": pairs, "learner": cifar}
     own = {"epochs_autoencoder": 20, "epochs_flow": 20, "epochs": 20, "temperature": 0.8}
     assert recommended("cifar100", "prer") == {"stream": pairs | {"classes_per_task": 10}, "learner": cifar | own}
@@ -142,7 +144,12 @@ def test_all_learners_have_the_papers_networks(data):
     for method in METHODS:
         found = recommended(data, method)
         assert found["stream"]["classes_per_task"] == 2 and found["stream"]["resplit"] == 0.2
-        assert all(found["learner"][key] == (list(v) if key == "channels" else v) for key, v in built_in.items())
+        same = [key for key in ("channels", "embedding", "batch") if key in built_in]
+        assert all(found["learner"][key] == recommended_value(built_in[key]) for key in same)
+
+
+def recommended_value(value):
+    return list(value) if isinstance(value, tuple) else value
 
 
 # -- where it lies ---------------------------------------------------------------------------------------------------

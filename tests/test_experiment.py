@@ -17,6 +17,7 @@ from prer.data.catalogue import CATALOGUE
 from prer.errors import InputError
 from prer.experiment import Experiment, parse_override
 from prer.learners import LEARNERS
+from prer.schedule import Auto
 from prer.source import Source
 
 few = settings(max_examples=60, deadline=None, database=None)
@@ -312,6 +313,8 @@ def values_of(kind, meta):
     low, high = meta["low"], meta["high"]
     if kind is bool:
         return st.booleans()
+    if kind == int | Auto:
+        return st.just("auto") | values_of(int, meta)
     if kind is int:
         return st.integers(low, 2**70 if high is None else high)
     if kind is float:

@@ -14,7 +14,7 @@ from prer.sweep import Sweep
 
 ROOT = Path(__file__).parents[1]
 README = (ROOT / "README.md").read_text("utf-8")
-TINY = 'PRER(epochs=1, epochs_autoencoder=1, epochs_flow=1, blocks=1)'
+TINY = "PRER(epochs=1, epochs_autoencoder=1, epochs_flow=1, blocks=1)"
 
 
 def blocks(language):
