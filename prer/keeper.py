@@ -173,13 +173,14 @@ def differences(then: Mapping[str, Any], now: Mapping[str, Any], above: str = ""
 def platform_of(device: str, phases: Collection[str], large_maps: bool) -> dict[str, Any]:
     """What decides the last bits of a result, and the path that is taken there."""
     cuda = device == "cuda"
-    # A CPU has kernels for the flow and for large maps; where there is neither, none need be compiled.
-    by = made_by(device) if cuda or large_maps or {"flow", "joint"} & set(phases) else None
+    # A CPU has kernels for the flow and for large maps only.
+    used = cuda or large_maps or bool({"flow", "joint"} & set(phases))
+    by = made_by(device)
     return {
         "torch": torch.__version__,
         "device": device,
         "processor": torch.cuda.get_device_name() if cuda else torch.backends.cpu.get_cpu_capability(),
         "threads": torch.get_num_threads(),
         "steps": "captured" if cuda else "plain",
-        "kernels": "torch's" if by is None else "ours" if cuda else f"ours, by {by}",
+        "kernels": "torch's" if not used or by is None else "ours" if cuda else by,
     }

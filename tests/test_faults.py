@@ -294,7 +294,7 @@ def test_changed_data_is_refused_and_forced_only_with_a_note(capsys, monkeypatch
         ("processor", "AVX1024"),
         ("device", "cuda"),
         ("prer", "0.0"),
-        ("kernels", "ours, by cc 1.0"),
+        ("kernels", "C, avx1024, GCC 1.0"),
     ],
 )
 def test_another_machine_or_version_is_refused_and_forced_only_with_a_note(capsys, run, whole, key, value):

@@ -1,11 +1,8 @@
-"""The flow's blocks in C: what they compute, when they are used, and how our C is compiled and kept."""
+"""The flow's blocks in C: what they compute, when they are used, and which library is opened."""
 
 import copy
 import math
-import os
-import subprocess
-import sys
-import tomllib
+import shutil
 from pathlib import Path
 
 import pytest
@@ -14,15 +11,15 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from prer import flow as flows
-from prer import kernels as selection
 from prer.address import Address
+from prer.errors import InputError
 from prer.flow import Flow, Level
 from prer.keeper import platform_of
 from prer.kernels import kernels, library
 from prer.networks import stack
 
 HERE = library.loaded()
-compiled = pytest.mark.skipif(HERE is None, reason="no C compiler")
+compiled = pytest.mark.skipif(HERE is None, reason="the C extension is not built, or off")
 
 
 def level(S, D, K, V, bounded=True, seed=0):
@@ -69,7 +66,7 @@ def by_torch(*arguments):
     bounded=st.booleans(),
 )
 @settings(derandomize=True, database=None, deadline=None, max_examples=60)
-def test_values_and_gradients_are_those_of_plain_operations_in_double_precision(S, D, K, B, V, bounded):
+def test_values_and_gradients_are_those_of_plain_operations_in_double_precision(variant, S, D, K, B, V, bounded):
     ours = level(S, D, K, V, bounded)
     u, v = 2 * numbers(S, D, B) + 1, numbers(S, V, B, seed=1)
     exact = results(copy.deepcopy(ours).double(), u.double(), v.double(), True)  # by autograd, as on a first batch
@@ -178,7 +175,7 @@ def likelihood(flow, z, y):
     gain=st.sampled_from([0.3, 9.0]),
 )
 @settings(derandomize=True, database=None, deadline=None, max_examples=30)
-def test_the_density_is_that_of_plain_operations_in_double_precision(S, D, V, B, gain):
+def test_the_density_is_that_of_plain_operations_in_double_precision(variant, S, D, V, B, gain):
     address = Address(tuple(range(S)))
     ours = stack(lambda: Flow(D, blocks=2, condition_size=V), address).train()
     ours.add(torch.tensor([10, 10, 10]), address)
@@ -213,141 +210,72 @@ def log_prob(address, z, y):
     return flow.train().log_prob(z, y)
 
 
+def forget():
+    library.loaded.cache_clear()
+    library.switched_on.cache_clear()
+
+
 @pytest.fixture
-def anew(tmp_path, monkeypatch):
-    """Forgets the library, and has an empty cache."""
-    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
-    library.loaded.cache_clear()
-    yield tmp_path / "cache" / "prer" / "kernels"
+def look_in(monkeypatch):
+    """Takes another folder for the package's own, and this environment, as a new process would."""
+
+    def look(folder):
+        monkeypatch.setattr(library, "__file__", str(folder / "library.py"))
+        forget()
+
+    yield look
     monkeypatch.undo()
-    library.loaded.cache_clear()
+    forget()
 
 
-def script(path, text):
-    path.write_text(f"#!/bin/sh\n{text}\n")
-    path.chmod(0o700)
-    return str(path)
+def file(variant, folder=Path(library.__file__).parent):
+    return folder / f"_{variant}{library.EXTENSION_SUFFIXES[0]}"
 
 
-COMPILERS = {
-    "none": "/nowhere/cc",
-    "one that fails": "false",
-    "one that says nothing": "true",
-    "one that does not compile": 'test "$1" = --version && echo 1.0',
-    "one that makes something else": """test "$1" = --version && echo 1.0 && exit
-        while test "$1" != -o; do shift; done; echo nothing > "$2"; chmod +x "$2"; """,
-    "words without sense": "cc 'unclosed",
-}
-
-
-@pytest.mark.parametrize("compiler", COMPILERS.values(), ids=COMPILERS)
-def test_without_a_compiler_torch_computes_the_same(compiler, anew, tmp_path, monkeypatch):
+@pytest.mark.parametrize("reason", ["not built", "no library", "switched off"])
+def test_without_the_library_torch_computes_the_same(reason, look_in, tmp_path, monkeypatch):
     z, y = numbers(2, 30, 6), (torch.arange(30) % 2).expand(2, -1)
     expected = log_prob(Address((0, 1)), z, y)
-    library.loaded.cache_clear()
-    monkeypatch.setenv("CC", script(tmp_path / "cc", compiler) if "$1" in compiler else compiler)
+    if reason == "switched off":
+        monkeypatch.setenv("PRER_KERNELS", "off")
+    if reason == "no library":
+        for variant in library.VARIANTS["AVX512"]:
+            file(variant, tmp_path).write_text("nothing")
+    look_in(Path(library.__file__).parent if reason == "switched off" else tmp_path)
     assert kernels("flow", z) is None
-    assert platform_of("cpu", ["flow"], False)["kernels"] == "torch's"
+    assert platform_of("cpu", ["flow"], True)["kernels"] == "torch's"
     torch.testing.assert_close(log_prob(Address((0, 1)), z, y), expected)
 
 
+@pytest.mark.parametrize("value", ["of", "OFF", "0", "/tmp/library.so"])
+def test_a_switch_that_means_nothing_is_refused(value, look_in, tmp_path, monkeypatch):
+    monkeypatch.setenv("PRER_KERNELS", value)
+    look_in(tmp_path)
+    with pytest.raises(InputError, match=f"PRER_KERNELS is '{value}'; set it to 'off'"):
+        platform_of("cpu", ["classifier"], False)
+
+
 @compiled
-def test_a_run_knows_who_compiled_and_compiles_only_for_a_flow_or_pictures(monkeypatch):
-    assert platform_of("cpu", ["autoencoder", "flow"], False)["kernels"] == f"ours, by {HERE.compiler}"
-    assert platform_of("cpu", ["classifier"], True)["kernels"] == f"ours, by {HERE.compiler}"
-    monkeypatch.setattr(selection, "loaded", lambda: pytest.fail("compiled"))
+def test_a_run_notes_the_library_where_it_has_a_flow_or_pictures():
+    assert HERE.made_by.startswith("C, ")
+    assert platform_of("cpu", ["autoencoder", "flow"], False)["kernels"] == HERE.made_by
+    assert platform_of("cpu", ["classifier"], True)["kernels"] == HERE.made_by
     assert platform_of("cpu", ["classifier"], False)["kernels"] == "torch's"
     assert kernels("something else", torch.zeros(2)) is None
 
 
-# -- how it is kept --------------------------------------------------------------------------------------------------
-
-
-def built(folder):
-    return sorted(path.name for path in folder.iterdir()) if folder.exists() else []
-
-
 @compiled
-def test_it_is_compiled_once_for_each_source_compiler_and_processor(anew, monkeypatch, tmp_path):
-    assert library.loaded()
-    (name,) = built(anew)
-    monkeypatch.setattr(library, "_compile", lambda *_: pytest.fail("compiled again"))
-    library.loaded.cache_clear()
-    assert library.loaded()
-    monkeypatch.setattr(library, "_compile", lambda compiler, path: names.append(path.name))
-    names: list[str] = []
-    others = [tmp_path / source.name for source in library.SOURCES]
-    for other, source in zip(others, library.SOURCES, strict=True):
-        other.write_text(source.read_text() + "\n" * (source.suffix == ".h"))
-    changes = {
-        "_processor": lambda: "another",
-        "FLAGS": (*library.FLAGS, "-g"),
-        "SOURCES": others,
-        "_said_by": lambda _: "another version",
-    }
-    for attribute, value in changes.items():
-        with monkeypatch.context() as patch:
-            patch.setattr(library, attribute, value)
-            library.loaded.cache_clear()
-            assert library.loaded() is None  # nothing is there to be loaded
-    assert len({*names, name}) == 5
-
-
-@compiled
-def test_a_damaged_library_is_compiled_again(anew):
-    assert library.loaded()
-    (path,) = anew.iterdir()
-    whole = path.read_bytes()
-    flipped = whole[:5000] + bytes([whole[5000] ^ 1]) + whole[5001:]
-    for damaged in (whole[: len(whole) // 2], b"", whole[:-1], flipped, b"#!/bin/sh\n"):
-        path.unlink()
-        path.write_bytes(damaged)
-        library.loaded.cache_clear()
-        assert library.loaded()
-        assert path.read_bytes() == whole
-    assert built(anew) == [path.name]
-
-
-@compiled
-@pytest.mark.parametrize("folder", ["open to a group", "a link", "of somebody else", "a file", "under a file"])
-def test_a_folder_in_which_others_could_write_is_not_used(folder, anew, tmp_path, monkeypatch):
-    anew.parent.mkdir(parents=True)
-    if folder == "a link":
-        (tmp_path / "theirs").mkdir(mode=0o700)
-        anew.symlink_to(tmp_path / "theirs")
-    elif folder == "a file":
-        anew.write_text("")
-    elif folder == "under a file":
-        (tmp_path / "file").write_text("")
-        monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "file"))
-    else:
-        anew.mkdir(mode=0o700)
-    if folder == "open to a group":
-        anew.chmod(0o770)
-    if folder == "of somebody else":
-        monkeypatch.setattr(os, "getuid", lambda: 123_456)
-    assert library.loaded() is None
-    assert anew.is_file() or built(anew) == []
-
-
-@compiled
-def test_the_folder_is_private(anew):
-    assert library.loaded()
-    assert anew.stat().st_mode & 0o777 == 0o700
-
-
-@compiled
-def test_processes_may_compile_at_once(anew):
-    code = "from prer.kernels.library import loaded; assert loaded()"
-    processes = [subprocess.Popen([sys.executable, "-c", code]) for _ in range(3)]
-    assert [process.wait() for process in processes] == [0, 0, 0]
-    assert len(built(anew)) == 1
-
-
-def test_the_source_is_part_of_the_package():
-    project = tomllib.loads((Path(__file__).parents[1] / "pyproject.toml").read_text())
-    shipped = project["tool"]["setuptools"]["package-data"]["prer"]
-    root = Path(flows.__file__).parent
-    others = {p for p in root.rglob("*") if p.is_file() and p.suffix not in (".py", ".pyc")}
-    assert {*library.SOURCES} <= others
-    assert others == {p for pattern in shipped for p in root.glob(pattern)}
+@pytest.mark.parametrize(("processor", "fitting"), [*library.VARIANTS.items(), ("DEFAULT", ("baseline",))])
+def test_a_processor_gets_the_widest_library_that_it_knows(processor, fitting, look_in, tmp_path, monkeypatch):
+    every = library.VARIANTS["AVX512"]
+    if not all(file(variant).exists() for variant in every):
+        pytest.skip("not all are built here")
+    monkeypatch.setattr(torch.backends.cpu, "get_cpu_capability", lambda: processor)
+    for missing in range(len(fitting) + 1):
+        folder = tmp_path / str(missing)
+        folder.mkdir()
+        for variant in {*every} - {*fitting[:missing]}:
+            shutil.copy(file(variant), folder)
+        look_in(folder)
+        found = library.loaded()
+        assert (found and found.made_by.split(", ")[1]) == (fitting[missing] if missing < len(fitting) else None)

@@ -16,7 +16,7 @@ from prer.kernels import pictures as ours
 from prer.learners import LEARNERS
 from prer.networks import Conv2d, ConvTranspose2d, Encoder, halved, stack
 
-compiled = pytest.mark.skipif(library.loaded() is None, reason="no C compiler")
+compiled = pytest.mark.skipif(library.loaded() is None, reason="the C extension is not built, or off")
 pytestmark = [compiled, pytest.mark.usefixtures("one_thread")]
 
 
@@ -78,7 +78,7 @@ both = pytest.mark.parametrize("kind", ["convolution", "mirror"])
     padding=st.tuples(st.integers(1, 2), st.integers(1, 2)),
 )
 @settings(derandomize=True, database=None, deadline=None, max_examples=60)
-def test_values_and_gradients_are_those_of_torch_in_double_precision(kind, S, B, C, N, size, padding):
+def test_values_and_gradients_are_those_of_torch_in_double_precision(variant, kind, S, B, C, N, size, padding):
     made, shape = layer(kind, S, C, N, size, padding)
     x = numbers(S, B, *shape) + 1
     exact = by_torch(copy.deepcopy(made).double(), x.double())

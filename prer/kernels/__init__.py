@@ -1,7 +1,7 @@
 """Our own kernels, in Triton and in C: the flow's blocks, and convolutions with an axis of seeds.
 
-Only what asks for them imports or compiles them. Without a C compiler, or on a GPU without Triton, which comes with
-torch on Linux, everything is computed by torch's operations; results then agree but for rounding.
+Only what asks for them imports or opens them. Where the C extension was not built, on a GPU without Triton, which comes
+with torch on Linux, and with `PRER_KERNELS=off` torch computes everything; results then agree but for rounding.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from types import ModuleType
 import torch
 from torch import Tensor
 
-from prer.kernels.library import loaded
+from prer.kernels.library import loaded, switched_on
 
 MODULES = {
     ("flow", "cuda"): "flow",
@@ -34,16 +34,18 @@ def kernels(name: str, *tensors: Tensor) -> ModuleType | None:
 
 
 def made_by(device: str) -> str | None:
-    """Who makes the kernels for a device; None where nobody can."""
+    """What made the kernels for a device; None where there are none."""
     if device == "cuda":
         return "Triton" if ready() else None
     found = loaded()
-    return found.compiler if found else None
+    return found.made_by if found else None
 
 
 @functools.cache
 def ready() -> bool:
     """Whether Triton can make kernels: it needs a C compiler, and we a GPU that knows TF32."""
+    if not switched_on():
+        return False
     try:
         from triton.runtime import driver
 

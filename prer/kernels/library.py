@@ -1,57 +1,49 @@
-"""Our C, compiled when it is first needed and kept in the user's cache for the next time.
+"""Our C, built when the package is installed (`setup.py`): a shared library for each set of instructions.
 
-A library that somebody else could have written, or that was not written to its end, is never loaded.
+A library is opened by its full path beside this file. Neither a search path nor an environment variable nor the current
+folder has a say in it, and whoever can write to this folder can change the package itself.
+
+The libraries have vectors of different widths and so sum in a different order; `baseline` has no fused multiply-add on
+x86-64. Their results agree but for rounding, and a run notes which one computed.
 """
 
 from __future__ import annotations
 
 import ctypes
 import functools
-import hashlib
 import os
-import platform
-import shlex
-import subprocess
-import tempfile
+from importlib.machinery import EXTENSION_SUFFIXES
 from pathlib import Path
 
+import torch
 from torch import Tensor
 
-SOURCES = [Path(__file__).with_name(name) for name in ("native.c", "convolution.c", "products.h")]
-# Whatever is not finite must stay so, hence no -ffast-math; these two change no result.
-FLAGS = ("-O3", "-march=native", "-fno-math-errno", "-fno-trapping-math", "-shared", "-fPIC")
-DIGEST = hashlib.sha256().digest_size
-PATIENCE = 60  # seconds for what takes one
+from prer.errors import InputError
+
+# By what torch calls the processor, so that both take the same instructions; the first that was built is opened.
+VARIANTS = {"AVX512": ("avx512", "avx2", "baseline"), "AVX2": ("avx2", "baseline")}
 
 
 class Library(ctypes.CDLL):
-    """The functions of our C, and who compiled them."""
+    """The functions of our C, and which variant they are."""
 
-    compiler: str
+    made_by: str
 
 
 @functools.cache
 def loaded() -> Library | None:
-    """The library, where there is a compiler and a folder of the user's own to keep it in."""
-    try:
-        compiler = shlex.split(os.environ.get("CC", "")) or ["cc"]
-        version = _said_by([*compiler, "--version"]).splitlines()[0]
-        parts = *(source.read_text("utf-8") for source in SOURCES), *FLAGS, *compiler, version, _processor()
-        key = hashlib.sha256("\0".join(parts).encode()).hexdigest()
-        path = _folder() / f"native-{key[:16]}.so"
-        if not _whole(path):
-            _compile(compiler, path)
-        found = Library(str(path))
-    except (
-        OSError,
-        subprocess.SubprocessError,
-        ValueError,
-        IndexError,
-        RuntimeError,
-    ):  # RuntimeError: there is no home
-        return None
-    found.compiler = version
-    return found
+    """The library for this processor, where it was built."""
+    variants = VARIANTS.get(torch.backends.cpu.get_cpu_capability(), ("baseline",))
+    return next(filter(None, map(_opened, variants)), None) if switched_on() else None
+
+
+@functools.cache
+def switched_on() -> bool:
+    """Whether kernels may be used; `PRER_KERNELS=off` leaves everything to torch."""
+    given = os.environ.get("PRER_KERNELS", "")
+    if given not in ("", "on", "off"):
+        raise InputError(f"PRER_KERNELS is {given!r}; set it to 'off' to compute without kernels, or leave it out")
+    return given != "off"
 
 
 def call(name: str, sizes: ctypes.Structure, *tensors: Tensor) -> None:
@@ -59,47 +51,11 @@ def call(name: str, sizes: ctypes.Structure, *tensors: Tensor) -> None:
     getattr(loaded(), name)(ctypes.byref(sizes), *[ctypes.c_void_p(t.data_ptr()) for t in tensors])
 
 
-def _said_by(command: list[str]) -> str:
-    done = subprocess.run(command, check=True, capture_output=True, stdin=subprocess.DEVNULL, timeout=PATIENCE)
-    return done.stdout.decode(errors="replace")
-
-
-def _processor() -> str:
-    """What it can do: a home may be shared by machines of which one does not know the instructions of another."""
+def _opened(variant: str) -> Library | None:
     try:
-        lines = Path("/proc/cpuinfo").read_text(errors="replace").splitlines()
-        known = next(line for line in lines if line.lower().startswith(("flags", "features")))
-    except (OSError, StopIteration):
-        known = platform.processor()
-    return f"{platform.machine()} {known}"
-
-
-def _folder() -> Path:
-    """Where nobody else can write; a folder that is not like that is not used."""
-    folder = (Path(os.environ.get("XDG_CACHE_HOME") or "~/.cache") / "prer" / "kernels").expanduser()
-    folder.parent.mkdir(parents=True, exist_ok=True)
-    folder.mkdir(mode=0o700, exist_ok=True)
-    about = folder.lstat()
-    if about.st_mode & 0o077 or about.st_uid != getattr(os, "getuid", int)():
-        raise OSError("not private")
-    return folder
-
-
-def _whole(path: Path) -> bool:
-    """Whether a library ends with the digest of what comes before; to load a part of one can end the process."""
-    try:
-        content = path.read_bytes()
-    except FileNotFoundError:
-        return False
-    return hashlib.sha256(content[:-DIGEST]).digest() == content[-DIGEST:]
-
-
-def _compile(compiler: list[str], path: Path) -> None:
-    """In one stroke: another process may do the same, or look for the library, right now."""
-    with tempfile.TemporaryDirectory(dir=path.parent) as folder:
-        new = Path(folder) / path.name
-        sources = [str(source) for source in SOURCES if source.suffix == ".c"]
-        _said_by([*compiler, *FLAGS, *sources, "-o", str(new), "-lm"])
-        content = new.read_bytes()
-        new.write_bytes(content + hashlib.sha256(content).digest())
-        new.replace(path)
+        found = Library(str(Path(__file__).with_name(f"_{variant}{EXTENSION_SUFFIXES[0]}")))
+    except OSError:  # it was not built, or for another kind of processor
+        return None
+    compiler = ctypes.string_at(ctypes.c_char_p.in_dll(found, "compiler"))
+    found.made_by = f"C, {variant}, {compiler.decode(errors='replace')}"
+    return found

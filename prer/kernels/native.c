@@ -11,6 +11,13 @@ NaN stays NaN everywhere, so that a training that diverges is noticed: a compari
 
 #include "products.h"
 
+/* Who compiled this: another compiler may round otherwise. */
+#ifdef __clang__
+const char *const compiler = __VERSION__;
+#else
+const char *const compiler = "GCC " __VERSION__;
+#endif
+
 typedef struct {
     int64_t S, K, la, lb, H, V, B, bounded;
     float eps;

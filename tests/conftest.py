@@ -1,0 +1,21 @@
+"""What several files of tests share."""
+
+import pytest
+import torch
+
+from prer.kernels import library
+
+PROCESSORS = ["DEFAULT", "AVX2", "AVX512"]  # each knows what those before it know
+
+
+@pytest.fixture(scope="module", params=PROCESSORS)
+def variant(request):
+    """Opens the library for another processor; a wider one than this processor's is skipped."""
+    here = torch.backends.cpu.get_cpu_capability()
+    if here not in PROCESSORS[PROCESSORS.index(request.param) :]:
+        pytest.skip(f"this processor is {here}")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(torch.backends.cpu, "get_cpu_capability", lambda: request.param)
+        library.loaded.cache_clear()
+        yield
+    library.loaded.cache_clear()
