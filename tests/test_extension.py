@@ -146,7 +146,7 @@ def test_without_a_compiler_it_is_installed_without_libraries_and_runs(sdist, tm
     site = tmp_path / "site"
     assert python("-c", WHO, cwd=tmp_path, package=site) == "None"
     folder = python("-m", "prer", "run", *SHORT, "--quiet", cwd=tmp_path, package=site)
-    assert "\"kernels\": \"torch's\"" in (tmp_path / folder / "environment.json").read_text()
+    assert '"kernels": "torch\'s"' in (tmp_path / folder / "environment.json").read_text()
 
 
 def test_every_other_file_of_the_package_is_shipped():

