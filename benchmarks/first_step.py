@@ -2,17 +2,14 @@
 
 python benchmarks/first_step.py [--json FILE]
 
-Each is measured in processes of its own, five times; the first epoch with the flow's kernels compiled before, and with
-an empty cache, as on the first run ever (the flow is compiled before learning begins).
+Each is measured in processes of its own, five times.
 """
 
 import argparse
 import json
-import os
 import statistics
 import subprocess
 import sys
-import tempfile
 import time
 from pathlib import Path
 
@@ -36,9 +33,9 @@ prer.run.execute(Experiment.parse({}, ["device=cpu"]), Path(tempfile.mkdtemp()),
 """
 
 
-def seconds(command, **env):
+def seconds(command):
     begin = time.perf_counter()
-    done = subprocess.run(command, capture_output=True, text=True, check=True, env=os.environ | env)
+    done = subprocess.run(command, capture_output=True, text=True, check=True)
     return time.perf_counter() - begin, done.stdout
 
 
@@ -51,10 +48,6 @@ def main():
     epoch = [*python, "-c", FIRST_EPOCH]
     seconds(epoch)
     found["imports to first epoch"] = [float(seconds(epoch)[1]) for _ in range(TIMES)]
-    found["imports to first epoch, nothing compiled yet"] = []
-    for _ in range(TIMES):
-        with tempfile.TemporaryDirectory() as cache:
-            found["imports to first epoch, nothing compiled yet"].append(float(seconds(epoch, XDG_CACHE_HOME=cache)[1]))
     for name, times in found.items():
         print(f"{name}: {statistics.median(times):.2f} s")
     if options.json:
