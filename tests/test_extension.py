@@ -2,6 +2,7 @@
 
 import hashlib
 import os
+import runpy
 import shutil
 import subprocess
 import sys
@@ -20,6 +21,7 @@ PACKAGE = Path(prer.__file__).parent
 ROOT = Path(__file__).parents[1]
 VARIANTS = ["baseline", "avx2", "avx512"] if sysconfig.get_platform() == "linux-x86_64" else ["baseline"]
 LIBRARIES = {f"prer/kernels/_{variant}{EXTENSION_SUFFIXES[0]}" for variant in VARIANTS}
+SOURCES = ["native.c", "convolution.c", "products.h"]
 SHORT = ["seeds=1", "learner.epochs=1", "learner.epochs_autoencoder=1", "learner.epochs_flow=1", "learner.blocks=1"]
 WHO = "from prer.kernels import made_by; print(made_by('cpu'))"
 needs_compiler = pytest.mark.skipif(not shutil.which("cc"), reason="no C compiler")
@@ -123,7 +125,7 @@ def installed(sdist, folder, **environment):
 def test_an_sdist_holds_the_sources(sdist):
     with tarfile.open(sdist) as file:
         names = {name.partition("/")[2] for name in file.getnames()}
-    assert {"setup.py", *(f"prer/kernels/{name}" for name in ("native.c", "convolution.c", "products.h"))} <= names
+    assert {"setup.py", *(f"prer/kernels/{name}" for name in SOURCES)} <= names
     assert not any(name.endswith(".so") for name in names)
 
 
@@ -147,6 +149,18 @@ def test_without_a_compiler_it_is_installed_without_libraries_and_runs(sdist, tm
     assert python("-c", WHO, cwd=tmp_path, package=site) == "None"
     folder = python("-m", "prer", "run", *SHORT, "--quiet", cwd=tmp_path, package=site)
     assert '"kernels": "torch\'s"' in (tmp_path / folder / "environment.json").read_text()
+
+
+@pytest.mark.parametrize("name", ["setup.py", *(f"prer/kernels/{name}" for name in SOURCES)])
+def test_the_environment_is_stale_when_the_extension_changes(name, tmp_path, monkeypatch):
+    environment = runpy.run_path(str(ROOT / "scripts" / "environment.py"))["fingerprint"].__globals__
+    (tmp_path / "prer" / "kernels").mkdir(parents=True)
+    for path in ("pyproject.toml", "constraints.txt", "setup.py", *(f"prer/kernels/{name}" for name in SOURCES)):
+        shutil.copy(ROOT / path, tmp_path / path)
+    monkeypatch.setitem(environment, "ROOT", tmp_path)
+    before = environment["fingerprint"]()
+    (tmp_path / name).write_text((tmp_path / name).read_text() + "\n")
+    assert environment["fingerprint"]() != before
 
 
 def test_every_other_file_of_the_package_is_shipped():
