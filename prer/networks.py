@@ -12,6 +12,7 @@ from __future__ import annotations
 import functools
 import math
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from itertools import pairwise
 from types import ModuleType
 from typing import TypeVar
@@ -166,6 +167,8 @@ def _as_matrix(weight: Tensor, positions: Tensor) -> Tensor:
 def stack(build: Callable[[], M], address: Address) -> M:
     """Build a module once for each seed, under that seed's own randomness, and stack parameters and buffers.
 
+    It is in evaluation mode: only a phase of training changes that, see `training`.
+
     Example:
         >>> layer = stack(lambda: Linear(3, 2), Address(seeds=(0, 1, 2, 3)))
         >>> layer(torch.zeros(4, 10, 3)).shape
@@ -183,7 +186,19 @@ def stack(build: Callable[[], M], address: Address) -> M:
             setattr(module, name, nn.Parameter(torch.stack([getattr(peer, name).detach() for peer in peers])))
         for name, _ in list(module.named_buffers(recurse=False)):
             setattr(module, name, torch.stack([getattr(peer, name) for peer in peers]))
-    return stacked.to(address.device)
+    return stacked.to(address.device).eval()
+
+
+@contextmanager
+def training(networks: Sequence[nn.Module]) -> Iterator[None]:
+    """Training mode for these networks, and evaluation mode again however it ends."""
+    try:
+        for network in networks:
+            network.train()
+        yield
+    finally:
+        for network in networks:
+            network.eval()
 
 
 def put(module: nn.Module, name: str, tensor: Tensor, seeds: int, exact: bool = True) -> None:

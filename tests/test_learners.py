@@ -22,6 +22,7 @@ from prer.errors import InputError, RunError
 from prer.experiment import Experiment
 from prer.flow import Flow
 from prer.learners import LEARNERS, PRER, Joint, Learner, Naive
+from prer.model import Model, save_model
 from prer.networks import Reshape, floats
 from prer.schedule import batch_of
 from prer.step import Step
@@ -70,11 +71,11 @@ def started(learner, stream, seeds=(0, 1), device="cpu", observe=None):
 
 
 def captured(learner, task, monkeypatch):
-    """The phases of a task as the loop gets them (parameters, loss, feed), with no training done."""
+    """The phases of a task as the loop gets them (networks, loss, feed), with no training done."""
     phases = {}
 
-    def train(self, phase, parameters, loss, feed, **options):
-        phases[phase] = (parameters, loss, feed(self.address_ / "test" / phase), options)
+    def train(self, phase, networks, loss, feed, **options):
+        phases[phase] = (networks, loss, feed(self.address_ / "test" / phase), options)
 
     with monkeypatch.context() as patch:
         patch.setattr(type(learner), "train", train)
@@ -181,6 +182,45 @@ def test_accuracy_is_that_of_the_predictions(name):
     rows = stream[0].test((0, 1))
     right = learner.predict(stream[0].x[rows], 0) == stream[0].y[rows]
     torch.testing.assert_close(learner.accuracy(stream[0]), 100 * right.float().mean(1))
+
+
+def modules(learner):
+    return [m for value in vars(learner).values() if isinstance(value, torch.nn.Module) for m in value.modules()]
+
+
+def one_by_one(ask, x):
+    return torch.cat([ask(row) for row in x.split(1, dim=1)], dim=1)
+
+
+@pytest.mark.parametrize("settings", [{}, {"schedule": "joint"}, {"restart": True}, {"density": "gaussian"}], ids=str)
+def test_at_rest_a_row_alone_gets_the_answer_it_gets_among_others(name, settings, tmp_path):
+    if settings and name != "prer":
+        pytest.skip("a setting of PRER")
+    stream, learner = blobs(), make(name, **settings)
+    learn(stream, learner, seeds=2, device="cpu")
+    save_model(tmp_path, learner, stream)
+    for which in (learner, Model(tmp_path).learner):
+        assert modules(which) and not any(module.training for module in modules(which))
+        x = stream[1].x[::5].expand(2, -1, -1)
+        ways = [lambda x: which.predict(x, 1)]  # noqa: B023
+        if type(which).recognise is not Learner.recognise:
+            ways.append(which.recognise)
+        for ask in ways:
+            assert torch.equal(one_by_one(ask, x), ask(x))
+
+
+def test_what_is_trained_is_in_training_mode_and_leaves_it_when_training_fails(name, monkeypatch):
+    stream, seen = blobs(), []
+
+    def step(self, *of_step):
+        seen.append(any(module.training for module in modules(learner)))
+        raise RunError("stop")
+
+    monkeypatch.setattr(Step, "__call__", step)
+    learner = started(make(name), stream)
+    with pytest.raises(RunError, match="stop"):
+        learner.learn(stream[0])
+    assert seen == [True] and not any(module.training for module in modules(learner))
 
 
 def test_tasks_may_differ_in_size_and_in_classes(name):
@@ -392,14 +432,14 @@ def test_an_anchors_copy_of_the_encoder_is_counted_and_not_kept():
 
 def test_the_regulariser_moves_the_encoder_and_nothing_else(monkeypatch):
     learner, stream, phases = two_tasks(monkeypatch, sparsity=0.0)
-    parameters, loss, (rows, *others), _ = phases["autoencoder"]
+    networks, loss, (rows, *others), _ = phases["autoencoder"]
     batch = *stream[1].gather(rows[:, 0]), *(t[:, 0] for t in others)
     with_r = loss(*batch)
     learner.weight = 0.0
     without = loss(*batch)
     regulariser = (with_r - without).sum()
     decoder = list(learner.decoder_.parameters())
-    assert all(any(p is q for q in parameters) for p in decoder)
+    assert any(network is learner.decoder_ for network in networks)
     to_encoder = torch.autograd.grad(regulariser, list(learner.encoder_.parameters()), retain_graph=True)
     assert all(g.abs().sum() > 0 for g in to_encoder)
     to_decoder = torch.autograd.grad(regulariser, decoder, retain_graph=True)

@@ -25,7 +25,7 @@ compiled = pytest.mark.skipif(HERE is None, reason="the C extension is not built
 def level(S, D, K, V, bounded=True, seed=0):
     """A level in which everything does something; its estimates become a batch's own statistics at once."""
     orders = Address(tuple(range(K))).permutation(D)
-    made = stack(lambda: Level(orders, K, V, "batch", bounded, 0.0), Address(tuple(range(S))))
+    made = stack(lambda: Level(orders, K, V, "batch", bounded, 0.0), Address(tuple(range(S)))).train()
     generator = torch.Generator().manual_seed(seed)
     with torch.no_grad():
         for parameter in made.parameters():

@@ -25,7 +25,7 @@ from prer.data.catalogue import known, recommended
 from prer.errors import InputError, RunError
 from prer.heads import Heads
 from prer.memory import Kept
-from prer.networks import Encoder, Head, Inputs, floats, put, stack
+from prer.networks import Encoder, Head, Inputs, floats, put, stack, training
 from prer.optimisers import Name
 from prer.schedule import Auto, batch_of, epochs_of
 from prer.settings import build, checked, setting
@@ -137,8 +137,8 @@ class Learner(ABC):
         self.transient_floats_ = 0
         self.inputs_ = stack(lambda: Inputs(shape), self.address_)
         self.encoder_ = stack(self._build(Encoder, normalise=self.normalise), self.address_ / "encoder")
-        self.heads_ = nn.ModuleList()
-        self.kept_ = Kept()  # samples of the past, of those learners that keep any
+        self.heads_ = stack(nn.ModuleList, self.address_)
+        self.kept_ = stack(Kept, self.address_)  # samples of the past, of those learners that keep any
         self.bank_: Heads | None = None  # all heads as one, while old ones are trained, too
         self.trained_: dict[str, Trained] = {}  # what phases had trained when the run was stopped
         self.after_epoch_: Callable[[str, Phase, int, int, float], None] = lambda *of_epoch: None
@@ -252,14 +252,13 @@ class Learner(ABC):
             drawn = task.moves.draw(batches, address), self.dropout_noise(batches, address)
             return batches, *drawn, *self.rehearse(batches, address)
 
-        parameters = [p for network in networks for p in network.parameters()]
         rates = {"lr": self.lr, "optimiser": self.optimiser}
-        self.train("classifier", parameters, loss, feed, gather=task.gather, also=self.changing(), **rates)
+        self.train("classifier", networks, loss, feed, gather=task.gather, also=self.changing(), **rates)
 
     def train(
         self,
         phase: str,
-        parameters: Sequence[nn.Parameter],
+        networks: Sequence[nn.Module],
         loss: Callable[..., Tensor],
         feed: Callable[[Address], tuple[Tensor, ...]],
         *,
@@ -274,7 +273,7 @@ class Learner(ABC):
 
         Args:
             phase: its name, by which `phases` has its epochs; part of the address of its randomness.
-            parameters: what is trained.
+            networks: what is trained; in training mode until the phase ends.
             loss: the loss of each seed [S], from the tensors of one step.
             feed: the tensors of a whole epoch, each [S, steps, ...], from the epoch's address.
             lr: learning rate.
@@ -285,6 +284,7 @@ class Learner(ABC):
             decay: let the learning rate fall linearly over the epochs.
         """
         task, epochs = len(self.tasks_) - 1, self.phases(self.samples_)[phase]
+        parameters = [p for network in networks for p in network.parameters() if p.requires_grad]
         before_update = before_update or self.before_step
         step = Step(loss, parameters, optimiser=optimiser, lr=lr, before_update=before_update, capture=self.capturable)
         under_way = Phase(parameters, also, step.optimiser)
@@ -293,20 +293,21 @@ class Learner(ABC):
             raise InputError(
                 f"the checkpoint has {done} epochs of phase {phase!r}, of {epochs}; delete it to begin anew"
             )
-        for epoch in range(done, epochs):
-            begin = time.perf_counter()
-            step.slow_down(1 - epoch / epochs if decay else 1.0)
-            inputs = feed(self.address_ / task / phase / epoch)
-            total = torch.zeros(len(self.address_.seeds), device=self.address_.device)
-            for first, *others in zip(*(t.split(AT_ONCE, 1) for t in inputs), strict=True):
-                total += step(*(gather(first) if gather else (first,)), *others)
-            losses = (total / inputs[0].shape[1]).tolist()
-            seconds = time.perf_counter() - begin
-            self.seconds_[phase] += seconds
-            self._check(losses, phase, epoch)
-            event = {"event": "epoch", "task": task, "phase": phase, "epoch": epoch, "epochs": epochs}
-            self.observe_(event | {"loss": losses, "seconds": seconds})
-            self.after_epoch_(phase, under_way, epoch + 1, epochs, seconds)
+        with training(networks):
+            for epoch in range(done, epochs):
+                begin = time.perf_counter()
+                step.slow_down(1 - epoch / epochs if decay else 1.0)
+                inputs = feed(self.address_ / task / phase / epoch)
+                total = torch.zeros(len(self.address_.seeds), device=self.address_.device)
+                for first, *others in zip(*(t.split(AT_ONCE, 1) for t in inputs), strict=True):
+                    total += step(*(gather(first) if gather else (first,)), *others)
+                losses = (total / inputs[0].shape[1]).tolist()
+                seconds = time.perf_counter() - begin
+                self.seconds_[phase] += seconds
+                self._check(losses, phase, epoch)
+                event = {"event": "epoch", "task": task, "phase": phase, "epoch": epoch, "epochs": epochs}
+                self.observe_(event | {"loss": losses, "seconds": seconds})
+                self.after_epoch_(phase, under_way, epoch + 1, epochs, seconds)
         # As before every checkpoint: whether a run fails must not depend on when it is saved.
         check_finite((tensor for _, tensor in under_way.tensors()), task + 1, phase, epochs)
         for parameter in parameters:

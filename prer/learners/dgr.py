@@ -158,5 +158,4 @@ class DGR(Learner):
             every = torch.cat([x, self.past_.sample(*past)], dim=1), torch.cat([ids, past[0]], dim=1)
             return self.generator_.loss(*every, noise)
 
-        parameters = list(self.generator_.parameters())
-        self.train("generator", parameters, loss, feed, gather=task.gather, lr=self.lr_generator)
+        self.train("generator", [self.generator_], loss, feed, gather=task.gather, lr=self.lr_generator)

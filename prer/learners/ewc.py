@@ -18,6 +18,7 @@ from torch.func import functional_call, grad, vmap
 
 from prer.learners.base import Batch, Learner, Observer
 from prer.memory import chosen
+from prer.networks import stack
 from prer.settings import setting
 from prer.task import Task
 
@@ -80,7 +81,7 @@ class EWC(Learner):
     ) -> None:
         """Begin with no weight held."""
         super().start(shape, seeds, device, observe)
-        self.quadratic_ = Quadratic()
+        self.quadratic_ = stack(Quadratic, self.address_)
 
     def memory(self) -> dict[str, nn.Module]:
         """Importance and anchor of every weight."""

@@ -140,7 +140,7 @@ class PRER(Learner):
         networks, feed, loss = self._autoencoding(task, past)
         rates = {"lr": self.lr_autoencoder, "decay": self.decay_autoencoder}
         loss_only = lambda *batch: loss(*batch)[0]  # noqa: E731
-        self.train("autoencoder", _parameters(networks), loss_only, feed, gather=task.gather, **rates)
+        self.train("autoencoder", networks, loss_only, feed, gather=task.gather, **rates)
 
     def _autoencoding(self, task: Task, past: Past | None) -> tuple[list[nn.Module], Feed, Loss]:
         """What phase 1 trains, the tensors of its epochs, and its loss [S] with the embeddings [S, B, D]."""
@@ -233,12 +233,10 @@ class PRER(Learner):
 
         parameters = [p for p in self.density_.parameters() if p.requires_grad]
         if parameters:
-            self.density_.train()
             rates = {"lr": self.lr_flow, "decay": self.decay_flow}
             clamp = lambda: _clamp(parameters, self.clamp)  # noqa: E731
             statistics = list(self.density_.buffers())  # the norms' move while the flow is trained
-            self.train("flow", parameters, loss, feed, **rates, before_update=clamp, also=statistics)
-        self.density_.eval()
+            self.train("flow", [self.density_], loss, feed, **rates, before_update=clamp, also=statistics)
 
     def _add_classes(self, task: Task, past: Past | None) -> None:
         if self.restart and self.density == "flow" and past is not None:
@@ -306,8 +304,7 @@ class PRER(Learner):
                 every_y = torch.cat([every_y, outputs[y_hat]], dim=1)
             return mean_cross_entropy(self.head_(every_z, noise), every_y)
 
-        parameters = list(self.head_.parameters())
-        self.train("head", parameters, loss, feed, lr=self.lr, optimiser=self.optimiser)
+        self.train("head", [self.head_], loss, feed, lr=self.lr, optimiser=self.optimiser)
 
     # -- the phases at once --------------------------------------------------------------------------------------
 
@@ -337,11 +334,9 @@ class PRER(Learner):
             return total - self.density_.log_prob(followed, condition).mean(1)
 
         of_flow = [p for p in self.density_.parameters() if p.requires_grad]
-        self.density_.train()
         rates = {"lr": self.lr_autoencoder, "decay": self.decay_autoencoder}
         after = {"before_update": lambda: _clamp(of_flow, self.clamp), "also": list(self.density_.buffers())}
-        self.train("joint", [*_parameters(networks), *of_flow], loss, feed, gather=task.gather, **rates, **after)
-        self.density_.eval()
+        self.train("joint", [*networks, self.density_], loss, feed, gather=task.gather, **rates, **after)
 
     def recognise(self, x: Tensor) -> Tensor:
         """The class for which the density finds the embedding likeliest; no head is asked."""
@@ -383,11 +378,7 @@ class PRER(Learner):
 
 def _frozen(module: Module) -> Module:
     """A copy that learns no more."""
-    return copy.deepcopy(module).eval().requires_grad_(False)
-
-
-def _parameters(networks: Sequence[nn.Module]) -> list[nn.Parameter]:
-    return [p for network in networks for p in network.parameters()]
+    return copy.deepcopy(module).requires_grad_(False)
 
 
 def _clamp(parameters: Sequence[nn.Parameter], bound: float) -> None:

@@ -12,6 +12,7 @@ from torch import Tensor, nn
 
 from prer.learners.base import Batch, Learner, Observer
 from prer.learners.ewc import Quadratic, held_weights
+from prer.networks import stack
 from prer.settings import setting
 from prer.task import Task
 
@@ -30,7 +31,7 @@ class SI(Learner):
     ) -> None:
         """Begin with no weight held."""
         super().start(shape, seeds, device, observe)
-        self.quadratic_ = Quadratic()
+        self.quadratic_ = stack(Quadratic, self.address_)
         self.path_: dict[str, tuple[Tensor, Tensor, Tensor, Tensor]] = {}
 
     def memory(self) -> dict[str, nn.Module]:

@@ -45,7 +45,6 @@ def remembered(folder: Path) -> Remembered:
     learner, stream = load_model(folder)
     if not isinstance(learner, PRER):
         raise InputError(f"{folder} is a run of {learner.name}; the figure is one of PRER's memory")
-    learner.density_.eval()
     seeds, address = learner.address_.seeds, learner.address_ / "figure"
     real, classes, images = [], [], []
     for ids, task in zip(learner.tasks_, stream, strict=True):
