@@ -12,6 +12,7 @@ import torch
 from torch import Tensor
 
 from prer.data.arrays import Data, as_pair
+from prer.data.reading import Reading
 from prer.errors import InputError
 from prer.task import Label
 
@@ -24,6 +25,7 @@ class Pool(NamedTuple):
     order: list[Label]  # in which labels arrive, unless somebody says otherwise
     held: np.ndarray | None  # which samples the given test part holds [N]; None asks for a split of our own
     share: float  # of every class that a split of our own keeps for testing
+    reading: Reading  # how the samples were read
 
 
 def as_pool(x: Any, y: Any, test: Any, resplit: float | None) -> Pool:
@@ -34,6 +36,7 @@ def as_pool(x: Any, y: Any, test: Any, resplit: float | None) -> Pool:
     if test is not None:
         other = _as_data(*test) if isinstance(test, tuple) and len(test) == 2 else _as_data(test, y)
         more, more_labels = as_pair(other, may_be_dark=True)
+        more = data.reading.arranged(more, other.reading.columns)
         if more.shape[1:] != samples.shape[1:] or more.dtype != samples.dtype:
             raise InputError("the test part has other shapes or types than the training part; make them alike")
         if labels.dtype.kind != more_labels.dtype.kind:
@@ -46,11 +49,11 @@ def as_pool(x: Any, y: Any, test: Any, resplit: float | None) -> Pool:
     there, codes, counts = np.unique(labels, return_inverse=True, return_counts=True)
     each = np.split(np.argsort(codes, kind="stable"), np.cumsum(counts)[:-1])
     rows = dict(zip(there.tolist(), each, strict=True))
-    return Pool(samples, rows, [label for label in data.order or rows if label in rows], held, share)
+    return Pool(samples, rows, [label for label in data.order or rows if label in rows], held, share, data.reading)
 
 
 def _as_data(x: Any, y: Any) -> Data:
-    if y is None or isinstance(y, str):
+    if y is None or isinstance(y, str) or hasattr(x, "columns"):  # a frame: its columns have names
         from prer.data.rows import as_data
 
         return as_data(x, y)

@@ -12,6 +12,7 @@ from prer.data.arrays import Data, as_pair, as_samples
 from prer.data.catalogue import CATALOGUE, is_here, load_named
 from prer.data.entry import Progress, silent
 from prer.data.files import find, read
+from prer.data.reading import Reading
 from prer.errors import InputError
 from prer.settings import setting
 from prer.stream import Stream
@@ -86,7 +87,8 @@ class Source:
         if x.dim() == 2:
             raise InputError(f"stream.size={self.size}: {data} holds vectors; only images can be brought to a size")
         try:
-            return loaded._replace(x=resized(x, self.size, self.fit), checked=True)
+            reading = Reading(size=self.size, fit=self.fit)
+            return loaded._replace(x=resized(x, self.size, self.fit), checked=True, reading=reading)
         except (RuntimeError, MemoryError):  # torch's way to say that memory is short
             raise InputError(f"stream.size={self.size}: so many pixels do not fit into memory; take fewer") from None
 

@@ -16,6 +16,7 @@ from torch import Tensor
 
 from prer.address import Address
 from prer.data.arrays import Data
+from prer.data.reading import Reading
 from prer.errors import InputError
 from prer.pool import Pool, as_pool, check_parts
 from prer.task import Label, Split, Task, moved
@@ -160,6 +161,11 @@ class Stream:
         return tuple(self.tasks[0].x.shape[1:])
 
     @property
+    def reading(self) -> Reading:
+        """How the samples were read; all tasks of a stream are read alike."""
+        return self.tasks[0].reading
+
+    @property
     def sha256(self) -> str:
         """A checksum of the data, so that a result can be traced to it."""
         sha, seen = hashlib.sha256(), set()
@@ -232,6 +238,8 @@ def arriving(sources: Iterable[Any], *, resplit: float | None = None) -> Iterato
         pool = as_pool(parts[0], parts[1], (parts[2], parts[3]) if len(parts) == 4 else None, resplit)
         if not isinstance(source, Data) and getattr(getattr(parts[0], "flags", None), "writeable", True):
             pool = pool._replace(x=pool.x.clone())  # its owner may well fill the same array with the next task
+        if seen and pool.reading.columns:
+            pool = pool._replace(x=seen[0].reading.arranged(pool.x, pool.reading.columns))
         if seen and (pool.x.shape[1:] != seen[0].x.shape[1:] or pool.x.dtype != seen[0].x.dtype):
             raise InputError(f"task {len(seen) + 1} has other shapes or types than the first; make them alike")
         y, first = _places(pool, [pool.order]), sum(len(task.labels) for task in seen)
@@ -261,7 +269,7 @@ def _task(pool: Pool, y: Tensor, labels: Sequence[Label], earlier: Sequence[Task
     else:
         places = dict(zip(owner.labels, owner.outputs, strict=True))
         head, outputs, width = owner.head, [places[label] for label in labels], owner.width
-    return Task(len(earlier), tuple(labels), pool.x, y, split, head, tuple(outputs), width)
+    return Task(len(earlier), tuple(labels), pool.x, y, split, head, tuple(outputs), width, reading=pool.reading)
 
 
 def _seen_through(pool: Pool, views: Sequence[View | None]) -> tuple[Task, ...]:

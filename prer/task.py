@@ -12,6 +12,7 @@ import torch
 from torch import Tensor
 
 from prer.address import Address
+from prer.data.reading import Reading
 from prer.transforms import CHUNK, Moves, View
 
 Label = str | int
@@ -63,6 +64,7 @@ class Task:
         width: how many classes the head knows.
         view: how this task sees samples; None: as they are.
         moves: what is done to them at random in training.
+        reading: how the samples were read.
     """
 
     index: int
@@ -75,6 +77,7 @@ class Task:
     width: int = field(repr=False)
     view: View | None = field(default=None, repr=False)
     moves: Moves = field(default=Moves(), repr=False)
+    reading: Reading = field(default=Reading(), repr=False)
 
     def train(self, seeds: Sequence[int]) -> Tensor:
         """Rows to learn from [S, n]."""

@@ -122,6 +122,14 @@ def coloured(x: Tensor) -> Tensor:
     return x.repeat(1, 3, 1, 1) if x.shape[1] == 1 else x
 
 
+def grey(x: Tensor) -> Tensor:
+    """Coloured images [N, 3, H, W] with one channel, by the usual weights of red, green and blue."""
+    if x.shape[1] != 3:
+        return x
+    red, green, blue = x.float().unbind(1)
+    return _like((0.299 * red + 0.587 * green + 0.114 * blue).unsqueeze(1), x)
+
+
 def _like(floats: Tensor, x: Tensor) -> Tensor:
     """Floats as the type of x, within its range: bytes, which are rounded, or numbers from 0 to 1."""
     return floats.round().clamp(0, 255).to(x.dtype) if x.dtype == torch.uint8 else floats.clamp(0, 1).to(x.dtype)

@@ -19,6 +19,7 @@ from prer.data import guard
 from prer.data.files import find, read
 from prer.errors import InputError
 from prer.source import load
+from prer.stream import Stream
 
 few = settings(max_examples=40, deadline=None, database=None)
 RNG = np.random.default_rng(0)
@@ -400,14 +401,51 @@ def test_a_csv_gives_what_pandas_wrote(tmp_path_factory, columns, n, comma, enco
 def test_labels_of_a_csv_are_numbers_only_if_all_are_whole(tmp_path):
     for labels, expected in (
         (["1", "2.0", "+3"], [1, 2, 3]),
-        (["1", "2.5", "3"], ["1", "2.5", "3"]),
         (["1", "b", "3"], ["1", "b", "3"]),
+        (["0.5", "b", "3"], ["0.5", "b", "3"]),
         (["1_0", "2", "3"], ["1_0", "2", "3"]),
         (["9007199254740993", "2", "3"], [9007199254740993, 2, 3]),
         (["1e30", "2", "3"], ["1e30", "2", "3"]),
     ):
         (tmp_path / "a.csv").write_text("x,label\n" + "\n\n".join(f"{i},{v}" for i, v in enumerate(labels)))
         assert same(read(tmp_path / "a.csv"), np.arange(3, dtype=np.float32)[:, None], expected)
+
+
+FRACTIONS = r"column 'price' holds fractions \(0.0005 in row 2\); labels are classes: .*, or name another column with "
+
+
+def test_labels_with_fractions_are_refused_by_row_and_column(tmp_path):
+    frame = pandas.DataFrame({"a": [1.0, 2, 3], "price": [1, 0.0005, 3.25]})
+    frame.to_csv(tmp_path / "a.csv", index=False)
+    frame.to_parquet(tmp_path / "a.parquet")
+    for name in ("a.csv", "a.parquet"):
+        with pytest.raises(InputError, match=FRACTIONS + "stream.label"):
+            read(tmp_path / name)
+    with pytest.raises(InputError, match=FRACTIONS + "y="):
+        Stream.split(frame)
+
+
+def test_text_in_a_feature_is_refused_by_row_and_column(tmp_path):
+    frame = pandas.DataFrame({"a": [1.0, 2, 3], "city": ["rome", "paris", "oslo"], "label": [0, 1, 0]})
+    frame.to_csv(tmp_path / "a.csv", index=False)
+    frame.to_parquet(tmp_path / "a.parquet")
+    said = r"row 1, column 'city' holds text \('rome'\); encode it as numbers, or name the label column with "
+    for name in ("a.csv", "a.parquet"):
+        with pytest.raises(InputError, match=said + "stream.label"):
+            read(tmp_path / name)
+    with pytest.raises(InputError, match=said + "y="):
+        Stream.split(frame)
+
+
+def test_the_row_of_a_value_is_counted_over_all_batches(tmp_path, monkeypatch):
+    monkeypatch.setattr("prer.data.parquet.AT_ONCE", 2)
+    for bad, said in (
+        (None, "row 4, column 'a': a value is missing"),
+        (1e300, r"row 4, column 'a': 1e\+300 is beyond"),
+    ):
+        pandas.DataFrame({"a": [1.0, 2, 3, bad, 5], "label": range(5)}).to_parquet(tmp_path / "a")
+        with pytest.raises(InputError, match=said):
+            read(tmp_path / "a")
 
 
 def test_empty_lines_before_the_header_are_stepped_over(tmp_path):
@@ -425,7 +463,7 @@ def test_a_csv_of_more_rows_than_are_read_at_once(tmp_path, monkeypatch):
     (tmp_path / "a.csv").write_text("x,label\n" + "".join(f"{i},{i % 2}\n" for i in range(10)))
     assert same(read(tmp_path / "a.csv"), np.arange(10, dtype=np.float32)[:, None], np.arange(10) % 2)
     (tmp_path / "a.csv").write_text("x,y,label\n" + "".join(f"{i},{'?' if i == 7 else 1},0\n" for i in range(10)))
-    with pytest.raises(InputError, match="row 8, column 'y': '\\?' is no number"):
+    with pytest.raises(InputError, match="row 8, column 'y' holds text \\('\\?'\\)"):
         read(tmp_path / "a.csv")
 
 

@@ -193,12 +193,13 @@ BAD = {
     "rows with text later": (([*ROWS, {"height": "tall", "label": 1}],), "row 3: 'height' is no number"),
     "rows and then none": (([*ROWS, 3],), "row 3 has no"),
     "a frame with a hole": ((FRAME.assign(a=[1, None, 3]), "kind"), "column 'a': a value is missing"),
-    "a frame with text": ((FRAME,), "column 'kind' is not of numbers"),
-    "a frame with numerals": ((FRAME.assign(kind=["1", "2", "3"]),), "column 'kind' is not of numbers"),
+    "a frame with text": ((FRAME,), r"row 1, column 'kind' holds text \('x'\)"),
+    "a frame with numerals": ((FRAME.assign(kind=["1", "2", "3"]),), "column 'kind' holds text"),
     "a frame with dates": (
         (FRAME.assign(kind=pandas.to_datetime(["2020-01-01"] * 3)),),
-        "column 'kind' is not of numbers",
+        "column 'kind' holds datetime64",
     ),
+    "a label with fractions": ((FRAME[["b", "a"]],), r"column 'a' holds fractions \(1.5 in row 1\)"),
     "a frame with a missing label": ((FRAME.assign(kind=["x", None, "y"]), "kind"), "labels are missing"),
     "a frame with a hole in whole numbers": (
         (FRAME.assign(a=pandas.array([1, None, 3], "Int64")), "kind"),

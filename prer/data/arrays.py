@@ -4,14 +4,17 @@
 
 from __future__ import annotations
 
+import contextlib
 import warnings
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 import torch
 from torch import Tensor
 
+from prer.data.guard import shown
+from prer.data.reading import Reading
 from prer.errors import InputError
 from prer.networks import SMALLEST_IMAGE
 
@@ -23,10 +26,32 @@ class Data(NamedTuple):
     """All samples of a source with their labels: first those to learn from, then those of the given test part."""
 
     x: np.ndarray | Tensor  # images [N, C, H, W] as uint8, or vectors [N, features] as float32
-    y: np.ndarray  # labels [N], numbers or strings
+    y: np.ndarray  # labels [N], numbers or strings; none at all where samples are to be predicted
     tests: int = 0  # so many at the end are the given test part
     order: tuple[str | int, ...] = ()  # the labels as the source orders them; none: sorted
     checked: bool = False  # x is what `as_samples` gives; asked twice it might take another axis for the channels
+    reading: Reading = Reading()  # how it was read
+
+
+def of_table(
+    x: np.ndarray, names: Sequence[str], label: str, labels: Callable[[], np.ndarray], known: Reading | None
+) -> Data:
+    """Features by name and labels as data; in the order of a model that is known, which needs no labels.
+
+    Args:
+        x: features [N, features].
+        names: of the features.
+        label: the name of the label's column; none where there is no such column.
+        labels: gives the labels, or an `InputError`.
+        known: how the data of a model was read.
+    """
+    if known is None:
+        return Data(x, labels(), reading=Reading(columns=tuple(names), label=label))
+    y = np.empty(0, dtype=str)
+    if label:
+        with contextlib.suppress(InputError):  # an empty column, say: there is nothing to compare with, and no error
+            y = labels()
+    return Data(known.arranged(x, names), y, reading=known)
 
 
 def as_samples(x: np.ndarray | Tensor | Sequence, *, may_be_dark: bool = False) -> Tensor:
@@ -77,8 +102,11 @@ def _as_images(array: np.ndarray, may_be_dark: bool) -> np.ndarray:
     return array.astype(np.uint8, copy=False)
 
 
-def as_labels(y: np.ndarray | Tensor | Sequence) -> np.ndarray:
-    """Labels as one array of integers from 0 up, or of strings."""
+def as_labels(y: np.ndarray | Tensor | Sequence, column: object = "", by: str = "") -> np.ndarray:
+    """Labels as one array of integers from 0 up, or of strings.
+
+    An error names the column, where they have one, and by what another can be named.
+    """
     # A list goes through objects: of strings and a NaN, say, NumPy would make the string "nan".
     labels = _as_array(y) if isinstance(y, (np.ndarray, Tensor)) or hasattr(y, "dtype") else np.array(y, dtype=object)
     if labels.ndim != 1 or (
@@ -92,13 +120,21 @@ def as_labels(y: np.ndarray | Tensor | Sequence) -> np.ndarray:
     if labels.dtype.kind == "f":
         if np.isnan(labels).any():
             raise InputError(MISSING)
-        if (labels != np.floor(labels)).any() or np.isinf(labels).any():
-            raise InputError("labels must be whole numbers or strings; these have fractions")
+        broken = np.flatnonzero((labels != np.floor(labels)) | np.isinf(labels))
+        if len(broken):
+            raise fractions(labels[broken[0]], int(broken[0]) + 1, column, by)
     if labels.dtype.kind not in "biuf" or (labels.size and int(labels.max()) >= 2**63):
         raise InputError(NOT_LABELS)
     if labels.size and labels.min() < 0:
         raise InputError(f"labels must be 0 or more, the least is {labels.min():g}; is -1 meant as missing?")
     return labels.astype(np.int64)
+
+
+def fractions(value: float, row: int, column: object, by: str) -> InputError:
+    """What to say about labels that are no whole numbers; `by` names another column, if it can be named."""
+    what = f"column {shown(column, 30)!r} holds fractions" if column != "" else "the labels have fractions"
+    other = f", or name another column with {by}" if by else ""
+    return InputError(f"{what} ({value:g} in row {row}); labels are classes: give whole numbers or names{other}")
 
 
 def _of_objects(values: list[Any]) -> np.ndarray:

@@ -8,20 +8,31 @@ import numpy as np
 from torch import Tensor
 
 from prer.data.arrays import Data, as_labels
-from prer.data.csvs import find_column
+from prer.data.columns import find_column, no_number
 from prer.data.guard import shown
+from prer.data.reading import Reading
 from prer.errors import InputError
+
+NAMED_BY = "y='...'"  # in Python, what names the column of labels
 
 
 def of_frame(frame: Any, y: Any = None) -> Data:
     """Its columns as vectors; `y` names the column of labels, by default the last, or is the labels."""
     if y is not None and not isinstance(y, str) and hasattr(y, "__len__"):
-        labels, features = y, frame
+        label, labels, features = "", y, frame
     else:
         names = list(frame.columns)
         label = _column_of(names, y)
         labels, features = frame[label], frame[[name for name in names if name != label]]
-    return checked(_of_columns(features), as_labels(_plain(labels)))
+    data = checked(_of_columns(features, NAMED_BY), as_labels(_plain(labels), label, NAMED_BY if label != "" else ""))
+    return data._replace(reading=Reading(columns=tuple(map(str, features.columns)), label=str(label)))
+
+
+def features_of(frame: Any, known: Reading) -> np.ndarray:
+    """The features of a frame that is to be predicted, in the order of the model; it may have the label, too."""
+    place = known.label_in([str(name) for name in frame.columns])
+    features = frame[[name for i, name in enumerate(frame.columns) if i != place]]
+    return known.arranged(_of_columns(features, ""), [str(name) for name in features.columns])
 
 
 def _plain(column: Any) -> Any:
@@ -39,8 +50,8 @@ def _column_of(names: list[Any], y: Any) -> Any:
     return label
 
 
-def _of_columns(frame: Any) -> np.ndarray:
-    """The columns as float32; missing values and text are refused by the name of their column."""
+def _of_columns(frame: Any, by: str) -> np.ndarray:
+    """The columns as float32; missing values and text are refused by row and column."""
     names = list(frame.columns)
     if not names or not len(frame):
         raise InputError(f"a data frame of shape {frame.shape}; give features and a label for each sample")
@@ -49,10 +60,14 @@ def _of_columns(frame: Any) -> np.ndarray:
     x = np.empty((len(frame), len(names)), np.float32)
     for i, name in enumerate(names):
         values = _plain(frame[name])
-        if any(map(_is_missing, values)) if values.dtype.kind == "O" else (values != values).any():
-            raise InputError(f"column {shown(name, 30)!r}: a value is missing; fill it or drop the row")
-        if values.dtype.kind not in "biuf" and not all(map(is_number, values)):
-            raise InputError(f"column {shown(name, 30)!r} is not of numbers; drop it or encode it")
+        objects = values.dtype.kind == "O"
+        missing = np.fromiter(map(_is_missing, values), bool, len(values)) if objects else values != values
+        if missing.any():
+            raise no_number(None, int(missing.argmax()) + 1, name, by)
+        if values.dtype.kind not in "biuf":
+            row = next((row for row, value in enumerate(values, 1) if not is_number(value)), None)
+            if row is not None:
+                raise no_number(values[row - 1], row, name, by)
         with np.errstate(over="ignore"):
             x[:, i] = values
     return x

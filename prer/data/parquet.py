@@ -7,14 +7,16 @@ from typing import Any
 
 import numpy as np
 
-from prer.data.arrays import Data, as_labels
-from prer.data.csvs import AT_ONCE, column
+from prer.data.arrays import Data, as_labels, of_table
+from prer.data.columns import NAMED_BY, label_column, no_number
+from prer.data.csvs import AT_ONCE
 from prer.data.guard import about, check_growth, check_names, shown, sound
+from prer.data.reading import Reading
 from prer.errors import InputError
 
 
-def read(path: Path, label: str = "") -> Data:
-    """Vectors as float32, and labels."""
+def read(path: Path, label: str = "", known: Reading | None = None) -> Data:
+    """Vectors as float32, and labels; the arguments are those of a CSV."""
     try:
         import pyarrow.parquet as parquet
     except ImportError:
@@ -23,41 +25,49 @@ def read(path: Path, label: str = "") -> Data:
         file = parquet.ParquetFile(raw, pre_buffer=False)
         names, rows = list(file.schema_arrow.names), file.metadata.num_rows
         with about(path):
-            place = column(names, label)
+            place = known.label_in(names) if known else label_column(names, label)
         if rows < 1:
             raise InputError(f"{shown(path)}: a table without rows; give one row for each sample")
         check_growth(path, rows * len(names) * 8, path.stat().st_size)
-        return _read(path, file, names, place)
+        return _read(path, file, names, place, known)
 
 
-def _read(path: Path, file: Any, names: list[str], place: int) -> Data:
-    features = names[:place] + names[place + 1 :]
+def _read(path: Path, file: Any, names: list[str], place: int | None, known: Reading | None) -> Data:
+    called = "" if place is None else names[place]
+    features = [name for name in names if name != called]
     x, labels, done = np.empty((file.metadata.num_rows, len(features)), np.float32), [], 0
     with about(path):
         for batch in file.iter_batches(AT_ONCE, use_threads=False):
             rows = x[done : done + len(batch)]
             for i, name in enumerate(features):
-                rows[:, i] = _numbers(batch.column(name), name)
-            labels.append(_plain(batch.column(names[place])))
+                rows[:, i] = _numbers(batch.column(name), name, done + 1, "" if known else NAMED_BY)
+            if place is not None:
+                labels.append(_plain(batch.column(called)))
             done += len(batch)
         if done != len(x):
             raise InputError("it cannot be read, it has not as many rows as it says; make it anew")
-        y = np.concatenate(labels)
-        check_names(y.tolist())
-        return Data(x, as_labels(y))
+        return of_table(x, features, called, lambda: _as_labels(np.concatenate(labels), called), known)
 
 
-def _numbers(column: Any, name: str) -> np.ndarray:
+def _as_labels(y: np.ndarray, name: str) -> np.ndarray:
+    check_names(y.tolist())
+    return as_labels(y, name, NAMED_BY)
+
+
+def _numbers(column: Any, name: str, first: int, by: str) -> np.ndarray:
+    """A column as float32; an error names the row, counted from `first`."""
     values = _plain(column)
-    if column.null_count or (values.dtype.kind == "f" and np.isnan(values).any()):
-        raise InputError(f"column {shown(name, 30)!r}: a value is missing; fill it or drop the row")
+    missing = column.is_null(nan_is_null=True).to_numpy(zero_copy_only=False)
+    if missing.any():
+        raise no_number(None, first + int(missing.argmax()), name, by)
     if values.dtype.kind not in "biuf":
-        raise InputError(f"column {shown(name, 30)!r} is of type {shown(column.type, 30)}; features must be numbers")
+        raise no_number(values[0], first, name, by)
     with np.errstate(over="ignore"):
-        values = values.astype(np.float32)
-    if not np.isfinite(values).all():
-        raise InputError(f"column {shown(name, 30)!r} holds values beyond 32-bit floats; rescale it")
-    return values
+        floats = values.astype(np.float32)
+    beyond = ~np.isfinite(floats)
+    if beyond.any():
+        raise no_number(values[beyond][0], first + int(beyond.argmax()), name, by)
+    return floats
 
 
 def _plain(column: Any) -> np.ndarray:

@@ -15,10 +15,11 @@ import torch
 from torch import Tensor
 
 from prer.data.arrays import Data, as_labels
-from prer.data.csvs import find_column
+from prer.data.columns import find_column
 from prer.data.frames import checked, is_number, of_frame
 from prer.data.guard import shown
 from prer.data.images import pixels
+from prer.data.reading import Reading
 from prer.errors import InputError
 
 SAMPLES = ("image", "img", "pixel_values", "x", "features")
@@ -95,7 +96,8 @@ def _of_rows(rows: Iterable[Any], first: Mapping[str, Any], y: Any) -> Data:
             raise InputError(f"row {number}: {shown(text, 30)!r} is no number; encode it or drop the row")
         samples.append(row[sample] if sample else np.array([row[name] for name in chosen], np.float32))
         labels.append(row[label])
-    return Data(_stacked(samples), as_labels(labels))
+    reading = Reading(columns=() if sample else tuple(map(str, chosen)), label="" if sample else str(label))
+    return Data(_stacked(samples), as_labels(labels, label), reading=reading)
 
 
 def _label_of(names: Sequence[str], y: Any) -> str:

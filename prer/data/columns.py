@@ -1,0 +1,75 @@
+"""The columns of a table: their names, which one holds the labels, and what to say about a value that is no number."""
+
+from __future__ import annotations
+
+import contextlib
+import difflib
+from collections import Counter
+from collections.abc import Sequence
+
+import numpy as np
+
+from prer.data.guard import shown
+from prer.errors import InputError
+
+FLOAT = float(np.finfo(np.float32).max)
+EMPTY = ("", "nan")  # what programs write for a missing value
+NAMED_BY = "stream.label"  # what names the column of labels
+
+
+def label_column(names: Sequence[str], label: str) -> int:
+    """Where the column of labels is: the one that is named, or the last."""
+    check_names(names)
+    check_header(names)
+    if len(names) < 2:
+        raise InputError("one column only; a table needs features and a label, parted by commas, semicolons or tabs")
+    return find_column(names, label)
+
+
+def check_names(names: Sequence[str]) -> None:
+    """Every column has a name of its own."""
+    if not names:
+        raise InputError("no columns in it; give a table with a header and one row for each sample")
+    if not all(names):
+        raise InputError(f"column {names.index('') + 1} has no name; name it (pandas: write with index=False)")
+    most, count = Counter(names).most_common(1)[0]
+    if count > 1:
+        raise InputError(f"two columns are called {shown(most, 30)!r}; give a header with a name for each")
+
+
+def check_header(names: Sequence[str]) -> None:
+    """The first line is a header, and not the first sample; 0, 1, 2, ... are names, as pandas writes them."""
+    numbers = [name for name in names if is_number(name)]
+    if len(numbers) >= len(names) - 1 and numbers != [str(i) for i in range(len(numbers))]:
+        raise InputError("its first line holds numbers; give a header with the names of the columns")
+
+
+def find_column(names: Sequence[str], label: str) -> int:
+    """Where a name is, the last where none is given; with a guess at what was meant where it is not there."""
+    if label and label not in names:
+        close = difflib.get_close_matches(label, [str(name) for name in names[:1000]], n=1, cutoff=0.5)
+        hint = f"did you mean {shown(close[0], 30)!r}?" if close else f"the last is {shown(names[-1], 30)!r}"
+        raise InputError(f"no column {shown(label, 30)!r}; {hint}")
+    return list(names).index(label) if label else len(names) - 1
+
+
+def is_number(text: str) -> bool:
+    """Whether a text is a number that 32 bits can hold; Python would also take 1_000 for one."""
+    try:
+        return "_" not in text and abs(float(text)) <= FLOAT
+    except ValueError:
+        return False
+
+
+def no_number(value: object, row: int, name: object, by: str) -> InputError:
+    """What to say about a value that cannot be a feature; `by` names the label's column, if it can still be named."""
+    where = f"row {row}, column {shown(name, 30)!r}"
+    text = str(value).strip()
+    if value is None or text.lower() in EMPTY:
+        return InputError(f"{where}: a value is missing; fill it or drop the row")
+    with contextlib.suppress(ValueError):
+        if abs(float(text)) > FLOAT:
+            return InputError(f"{where}: {shown(text, 30)} is beyond 32-bit floats; rescale the column")
+    other = f", or name the label column with {by}" if by else ""
+    what = "text" if isinstance(value, str) else shown(type(value).__name__, 30)
+    return InputError(f"{where} holds {what} ({shown(text, 30)!r}); encode it as numbers{other}")

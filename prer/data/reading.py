@@ -1,0 +1,88 @@
+"""How the data of a model was read, so that new data is read in the same way."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
+from typing import Any, Self
+
+from torch import Tensor
+
+from prer.data.columns import check_header, check_names
+from prer.data.guard import shown
+from prer.errors import InputError
+from prer.settings import build, setting
+from prer.transforms import Fit, coloured, grey, resized
+
+MOST = 5  # columns that a sentence names
+
+
+@dataclass(frozen=True, kw_only=True)
+class Reading:
+    """How data is read; what does not apply has its default."""
+
+    columns: tuple[str, ...] = setting((), "the features of a table by name, in order")
+    label: str = setting("", "the column of labels of a table")
+    size: int = setting(0, "images were brought to so many pixels a side; 0: as they are", low=0, high=4096)
+    fit: Fit = setting("resize", "how: resize, or pad (and crop what is larger)")
+    shape: tuple[int, ...] = setting((), "of one sample, (C, H, W) or (features,), where a model is known", low=0)
+
+    @classmethod
+    def of(cls, table: Mapping[str, Any], shape: Sequence[int]) -> Self:
+        """What a model's file says, checked: anybody may have written it."""
+        reading = build(cls, {**table, "shape": shape}, "reading", {})
+        if reading.columns and (reading.shape != (len(reading.columns),) or reading.label in reading.columns):
+            raise ValueError(f"reading.columns names {len(reading.columns)} features; samples are of {reading.shape}")
+        if reading.size and reading.shape[1:] != (reading.size, reading.size):
+            raise ValueError(f"reading.size is {reading.size}; samples are of {reading.shape}")
+        return reading
+
+    def to_json(self) -> dict[str, Any]:
+        """All but the shape, which a model's file says elsewhere."""
+        return {key: value for key, value in asdict(self).items() if key != "shape"}
+
+    def label_in(self, names: Sequence[str]) -> int | None:
+        """Where a table that is to be predicted has its labels, None if nowhere; other columns must be the model's."""
+        check_names(names)
+        if self.columns:
+            self.order([name for name in names if name != self.label])
+            return names.index(self.label) if self.label in names else None
+        if len(self.shape) != 1:
+            raise InputError("the model was trained on images, and this is a table; give images")
+        if len(names) - self.shape[0] not in (0, 1):
+            raise InputError(
+                f"the model was trained on {self.shape[0]} features, and the table has {len(names)} columns; "
+                "give the features, with or without the label as the last column"
+            )
+        check_header(names)
+        return None if len(names) == self.shape[0] else self.shape[0]
+
+    def order(self, names: Sequence[str]) -> list[int]:
+        """Where each of the columns is among these names, which must be the same in any order."""
+        places, known = {name: place for place, name in enumerate(names)}, set(self.columns)
+        missing, extra = [n for n in self.columns if n not in places], [n for n in names if n not in known]
+        if missing or extra:
+            check_header(names)
+            said = [f"missing: {_listed(missing)}"] * bool(missing) + [f"unknown: {_listed(extra)}"] * bool(extra)
+            do = ["add what is missing"] * bool(missing) + ["leave out what is unknown"] * bool(extra)
+            what = f"the columns are not those of the training data ({'; '.join(said)})"
+            raise InputError(f"{what}; {' and '.join(do)}; their order does not matter")
+        return [places[name] for name in self.columns]
+
+    def arranged(self, x: Any, names: Sequence[str]) -> Any:
+        """The columns of an array in the model's order; where either has no names, as they are."""
+        if not self.columns or not names or self.columns == tuple(names):
+            return x
+        return x[:, self.order(names)]
+
+    def fitted(self, x: Tensor) -> Tensor:
+        """Images [N, C, H, W] in the size and with the channels of the model's."""
+        if x.dim() != 4 or len(self.shape) != 3:
+            return x
+        x = resized(x, self.size, self.fit) if self.size else x
+        return coloured(x) if self.shape[0] == 3 else grey(x) if self.shape[0] == 1 else x
+
+
+def _listed(names: Sequence[str]) -> str:
+    more = f" and {len(names) - MOST} more" if len(names) > MOST else ""
+    return ", ".join(repr(shown(name, 30)) for name in names[:MOST]) + more
