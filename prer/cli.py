@@ -226,10 +226,10 @@ def predict(model: Path, file: Path, task: int | None) -> None:
     from prer.model import Model
     from prer.samples import samples
 
-    x, y = samples(file)
     known = Model(model)
     if known.viewed:
         raise InputError("tasks that permute or rotate samples are asked in Python, with samples as the task sees them")
+    x, y = samples(file, known.reading)
     labels, shares = known.predict(x, task)
     if task is None and len(known.learner.heads_) > 1:
         note = "no --task: the flow is asked for the class, which is right less often than a task's own head"

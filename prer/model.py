@@ -18,6 +18,8 @@ from torch import Tensor
 
 from prer.address import as_seeds
 from prer.data.arrays import as_samples
+from prer.data.frames import features_of
+from prer.data.reading import Reading
 from prer.disk import content, durable, room
 from prer.errors import InputError, did_you_mean
 from prer.learners import LEARNERS, Learner
@@ -42,7 +44,7 @@ def save_model(path: Path, learner: Learner, stream: Stream, card: str = "") -> 
     keys = ("labels", "head", "outputs", "width")
     tasks = [{key: getattr(task, key) for key in keys} | {"view": task.view is not None} for task in stream]
     about = {"learner": learner.name, "settings": settings, "seeds": learner.address_.seeds, "shape": stream.shape}
-    about |= {"notes": learner.notes(), "tasks": tasks, "version": __version__}
+    about |= {"notes": learner.notes(), "tasks": tasks, "reading": stream.reading.to_json(), "version": __version__}
     durable(path / "model.json", (json.dumps(about, indent=1) + "\n").encode())
     durable(path / "README.md", card.encode())
 
@@ -68,6 +70,7 @@ class Model:
         try:
             about = json.loads(content(path / "model.json", MOST_JSON))
             self.tasks = [_known(i, task, about["shape"]) for i, task in enumerate(about["tasks"])]
+            self.reading = Reading.of(about.get("reading", {}), about["shape"])  # older models do not have it
             self.viewed = any(task["view"] for task in about["tasks"])  # permuted or rotated
             self.learner: Learner = build(LEARNERS[about["learner"]], about["settings"], "settings", {})
             self.learner.start(about["shape"], as_seeds(about["seeds"]))
@@ -87,11 +90,12 @@ class Model:
         """The label of each sample, by most of the seeds, and the share of seeds that say so.
 
         Args:
-            x: samples of the shape that was learned; of a permuted or rotated task, as that task sees them.
+            x: samples of the shape that was learned; of a permuted or rotated task, as that task sees them. The columns
+                of a data frame may be in any order, and the label's may be among them.
             task: which task's head answers, 1 for the first. Where there are several heads and none is named, PRER
                 takes the class for which its density finds the embedding likeliest.
         """
-        x = self._fitting(as_samples(x))
+        x = self._fitting(x)
         self._check(task)
         if task is None and len(self.learner.heads_) == 1:
             task = 1
@@ -136,7 +140,12 @@ class Model:
         if task is not None and not 1 <= task <= len(self.tasks):
             raise InputError(f"task {task}: there are tasks 1 to {len(self.tasks)}")
 
-    def _fitting(self, x: Tensor) -> Tensor:
+    def _fitting(self, x: Any) -> Tensor:
+        """Samples from wherever they come, brought to what was learned."""
+        if hasattr(x, "columns"):
+            x = features_of(x, self.reading)
+        is_bytes = str(getattr(x, "dtype", "")).endswith("uint8")  # a dark image among others may come alone
+        x = self.reading.fitted(as_samples(x, may_be_dark=is_bytes))
         shape = tuple(self.learner.shape_)
         if tuple(x.shape[1:]) != shape:
             wanted, given = ("x".join(map(str, s)) for s in (shape, x.shape[1:]))

@@ -4,46 +4,26 @@
 
 from __future__ import annotations
 
-import io
 import math
 import re
-import zipfile
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from torch import Tensor
 
-from prer.data.files import find, read
+from prer.data.files import find, read_new
 from prer.data.guard import shown
-from prer.disk import content, room
+from prer.data.reading import Reading
 from prer.errors import InputError
 
-PICTURES = (".png", ".jpg", ".jpeg", ".bmp")
 
-
-def samples(file: Path) -> tuple[Any, Any]:
-    """The samples of a file, and their labels or None: an array, an .npz of x alone, a picture, or data with labels."""
+def samples(file: Path, known: Reading) -> tuple[Any, np.ndarray | None]:
+    """The samples of a file or folder, read as those of a model were, and their labels or None."""
     if find(str(file)) is None:
         raise InputError(f"there is no file {shown(file)}; give the samples that are to be predicted")
-    kind = file.suffix.lower()
-    try:
-        if kind == ".npy":
-            return np.load(io.BytesIO(content(file, room())), allow_pickle=False), None
-        if kind == ".npz" and zipfile.ZipFile(file).namelist() == ["x.npy"]:
-            with np.load(file, allow_pickle=False) as arrays:
-                return arrays["x"], None
-        if kind in PICTURES:
-            from PIL import Image
-
-            with Image.open(file) as picture:
-                grey = picture.mode in ("1", "L", "LA", "I", "I;16", "F")
-                wanted = picture.convert("L" if grey else "RGB")
-                return np.asarray(wanted)[None], None
-    except (OSError, ValueError, EOFError, SyntaxError, zipfile.BadZipFile, MemoryError) as error:
-        raise InputError(f"{shown(file)} cannot be read: {shown(str(error), 100)}") from None
-    data = read(file)
-    return data.x, data.y
+    data = read_new(file, known)
+    return data.x, data.y if len(data.y) else None
 
 
 def write(made: Tensor, label: str, file: Path | None) -> Path:

@@ -11,6 +11,7 @@ from PIL import Image
 from safetensors.torch import load_file
 
 from prer.cli import main
+from prer.data.reading import Reading
 from prer.errors import InputError
 from prer.model import Model
 from prer.run import load_model
@@ -73,6 +74,12 @@ def load_model_inputs():
     return np.random.default_rng(1).integers(0, 256, size=(20, 8, 8), dtype=np.uint8)
 
 
+def test_without_a_task_an_answer_does_not_depend_on_the_other_rows(alone):
+    model, x = Model(alone), load_model_inputs()
+    labels, _ = model.predict(x)
+    assert [model.predict(x[i : i + 1])[0][0] for i in range(len(x))] == labels
+
+
 def test_samples_are_of_the_asked_class_and_drawn_anew_by_number(alone):
     model = Model(alone)
     one, again, other = model.sample(3, 5), model.sample("3", 5), model.sample(3, 5, draw=1)
@@ -128,6 +135,18 @@ CHANGES = [
     ("tasks", [{"labels": [0], "head": 0, "outputs": [0, 1], "width": 2}]),
     ("tasks", [{"labels": [0, 1], "head": 7, "outputs": [0, 1], "width": 2}]),
     ("tasks", 3),
+    ("reading", 3),
+    ("reading", ["columns"]),
+    ("reading", {"columns": "abc"}),
+    ("reading", {"columns": [1, 2]}),
+    ("reading", {"columns": ["a", "b"]}),  # of images
+    ("reading", {"label": ["a"]}),
+    ("reading", {"size": -1}),
+    ("reading", {"size": True}),
+    ("reading", {"size": 9}),  # of images of 8
+    ("reading", {"size": 10**9}),
+    ("reading", {"fit": "stretch"}),
+    ("reading", {"more": 1}),
 ]
 
 
@@ -186,9 +205,9 @@ def test_samples_to_predict_come_in_many_forms(finished, tmp_path, capsys):
     np.savez(tmp_path / "x.npz", x=x)
     Image.fromarray(x[0]).save(tmp_path / "one.png")
     for name, count in (("x.npy", 20), ("x.npz", 20), ("one.png", 1)):
-        found, labels = samples(tmp_path / name)
+        found, labels = samples(tmp_path / name, Model(finished).reading)
         assert labels is None
-        np.testing.assert_array_equal(found, x[:count])
+        np.testing.assert_array_equal(found.reshape(-1, 8, 8), x[:count])
     main(["predict", str(finished), str(tmp_path / "one.png"), "--task", "1"])
     assert len(capsys.readouterr().out.splitlines()) == 2
 
@@ -204,8 +223,8 @@ def test_damaged_samples_are_refused_with_a_sentence(finished, tmp_path, name, c
 
 def test_a_pickle_is_not_read(finished, tmp_path):
     np.save(tmp_path / "x.npy", np.array([object()]), allow_pickle=True)
-    with pytest.raises(InputError, match="cannot be read"):
-        samples(tmp_path / "x.npy")
+    with pytest.raises(InputError, match="holds Python objects"):
+        samples(tmp_path / "x.npy", Model(finished).reading)
 
 
 def test_samples_are_written_as_a_picture_or_an_array(finished, vectors, tmp_path, monkeypatch, capsys):
@@ -243,8 +262,8 @@ def test_only_who_generates_is_said_to(finished, tmp_path):
 @pytest.mark.parametrize("mode", ["1", "L", "LA"])
 def test_grey_pictures_stay_grey(tmp_path, mode):
     Image.fromarray(np.full((8, 8), 255, np.uint8)).convert(mode).save(tmp_path / "x.png")
-    found, _ = samples(tmp_path / "x.png")
-    assert found.shape == (1, 8, 8) and found.dtype == np.uint8
+    found, _ = samples(tmp_path / "x.png", Reading(shape=(1, 8, 8)))
+    assert found.shape == (1, 1, 8, 8) and found.dtype == np.uint8
 
 
 def test_a_grid_has_colours_where_images_have_them():

@@ -6,12 +6,14 @@ import os
 import re
 import stat
 import zlib
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 
 from prer.data import cifar, csvs, idx, images, npz, parquet, svhn, zips
 from prer.data.arrays import Data
 from prer.data.guard import ACCEPTED, shown
+from prer.data.reading import Reading
 from prer.errors import InputError
 from prer.transforms import Fit
 
@@ -45,13 +47,36 @@ def read(path: Path, *, label: str = "", size: int = 0, fit: Fit = "resize", onl
         fit: how they are brought to it, "resize" or "pad".
         only: the names of the files that are used of a folder; all where none are named.
     """
-    try:
+    with _readable(path):
         folder = path.is_dir()
         if label and (folder or _kind(path) not in ("csv", "parquet")):
             raise InputError(
                 f"{shown(path)}: stream.label has a meaning for tables only, and this is none; leave it out"
             )
         return _read_folder(path, size, fit, only) if folder else _read_file(path, label, size, fit)
+
+
+def read_new(path: Path, known: Reading) -> Data:
+    """Samples that a model is to predict, read as its own were; labels where there are some, which need not be.
+
+    Beside what can be learned from: an array in .npy, an .npz of x alone, a picture, and pictures in no class's folder.
+    """
+    with _readable(path):
+        if path.is_dir():
+            return _read_folder(path, known.size, known.fit, (), known)
+        kind = path.suffix.lower() if path.is_file() else ""  # a pipe is refused below: to open it would wait for ever
+        if kind == ".npy":
+            return npz.read_array(path)
+        if kind in images.SUFFIXES:
+            return images.read(path, known.size, known.fit, known=known)
+        return _read_file(path, known.label, known.size, known.fit, known)
+
+
+@contextmanager
+def _readable(path: Path) -> Iterator[None]:
+    """Whatever is wrong with a file or with what is in it becomes one sentence."""
+    try:
+        yield
     except MemoryError:
         raise InputError(f"{shown(path)}: it does not fit into memory; give less of it") from None
     except (OSError, ValueError) as error:
@@ -61,7 +86,7 @@ def read(path: Path, *, label: str = "", size: int = 0, fit: Fit = "resize", onl
         raise InputError(f"{shown(path)}: it cannot be read ({reason}); check the path and its permissions") from None
 
 
-def _read_folder(path: Path, size: int, fit: Fit, only: Sequence[str]) -> Data:
+def _read_folder(path: Path, size: int, fit: Fit, only: Sequence[str], known: Reading | None = None) -> Data:
     for folder in (path, *_lone_folder(path)):
         files = [file for file in _visible(folder) if file.is_file() and (not only or file.name in only)]
         kinds = {file: _kind_in_folder(file) for file in files}
@@ -70,7 +95,7 @@ def _read_folder(path: Path, size: int, fit: Fit, only: Sequence[str]) -> Data:
                 return module.read(folder, [file for file in files if kinds[file] == kind])
         if files and set(kinds.values()) == {"pickle"}:
             raise InputError(f"{shown(path)}: {PICKLE}; of CIFAR, take the binary version")
-    return images.read(path, size, fit, only)
+    return images.read(path, size, fit, only, known)
 
 
 def _kind_in_folder(path: Path) -> str:
@@ -90,10 +115,10 @@ def _visible(folder: Path) -> list[Path]:
     return sorted(path for path in folder.iterdir() if not path.name.startswith("."))
 
 
-def _read_file(path: Path, label: str, size: int, fit: Fit) -> Data:
+def _read_file(path: Path, label: str, size: int, fit: Fit, known: Reading | None = None) -> Data:
     kind = _kind(path)
     if kind == "zip":
-        return npz.read(path) if _is_npz(path) else images.read(path, size, fit)
+        return npz.read(path, known is None) if _is_npz(path) else images.read(path, size, fit, known=known)
     if kind in ("tar", "tar.gz"):
         return cifar.read_tar(path, kind == "tar.gz")
     if kind == "mat":
@@ -101,7 +126,7 @@ def _read_file(path: Path, label: str, size: int, fit: Fit) -> Data:
     if kind == "bin":
         return cifar.read(path, [path])
     if kind in ("csv", "parquet"):
-        return (csvs if kind == "csv" else parquet).read(path, label)
+        return (csvs if kind == "csv" else parquet).read(path, label, known)
     if kind == "idx":
         raise InputError(f"{shown(path)}: one idx file only; give the folder that holds images and labels")
     if kind == "pickle":

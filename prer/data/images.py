@@ -15,6 +15,7 @@ import torch
 
 from prer.data.arrays import Data
 from prer.data.guard import ACCEPTED, about, as_text, check_growth, check_names, in_parts, shown, sound
+from prer.data.reading import Reading
 from prer.data.zips import contents, opened
 from prer.errors import InputError
 from prer.transforms import Fit, resized
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
     from PIL.Image import Image
 
 FORMATS = ("PNG", "JPEG", "BMP", "GIF", "WEBP", "TIFF", "PPM")
+SUFFIXES = (".png", ".jpg", ".jpeg", ".bmp", ".gif", ".webp", ".tif", ".tiff", ".ppm", ".pgm")
 PIXELS = 4096 * 4096  # the most an image may have
 GREY = ("1", "L", "LA", "La", "I", "I;16", "I;16B", "I;16L", "F")
 PARTS = ({"train", "training"}, {"test", "testing", "val", "valid", "validation"})
@@ -37,19 +39,30 @@ class Entry(NamedTuple):
     open: Callable[[], BinaryIO]
 
 
-def read(path: Path, size: int = 0, fit: Fit = "resize", only: Sequence[str] = ()) -> Data:
-    """Images [N, C, H, W] with the names of their folders as labels.
+def read(
+    path: Path, size: int = 0, fit: Fit = "resize", only: Sequence[str] = (), known: Reading | None = None
+) -> Data:
+    """Images [N, C, H, W], sorted by path, with the names of their folders as labels.
 
     All grey gives one channel, anything else three. Transparency is dropped, and so is the orientation a camera notes.
+
+    Args:
+        path: a folder, a zip, or where a model is known one image.
+        size: the side that images are brought to; 0 leaves them as they are.
+        fit: how they are brought to it, "resize" or "pad".
+        only: the names of the files that are used of a folder; all where none are named.
+        known: how the data of a model was read, where these are to be predicted; then they need not lie in folders.
     """
     if path.is_dir():
-        return _read(path, [e for e in _in_folder(path) if not only or e.parts[-1] in only], size, fit)
+        return _read(path, [e for e in _in_folder(path) if not only or e.parts[-1] in only], size, fit, known)
+    if known and path.suffix.lower() in SUFFIXES:
+        return _read(path, [Entry((path.name,), path.stat().st_size, lambda: path.open("rb"))], size, fit, known)
     with opened(path) as (archive, files):
         entries = [
             Entry(PurePosixPath(name).parts, info.file_size, lambda i=info: io.BytesIO(contents(archive, i)))
             for name, info in files.items()
         ]
-        return _read(path, entries, size, fit)
+        return _read(path, entries, size, fit, known)
 
 
 def _in_folder(folder: Path) -> Iterator[Entry]:
@@ -72,17 +85,20 @@ def _in_folder(folder: Path) -> Iterator[Entry]:
                 yield Entry(names, entry.stat().st_size, lambda path=path: path.open("rb"))
 
 
-def _read(path: Path, entries: list[Entry], size: int, fit: Fit) -> Data:
+def _read(path: Path, entries: list[Entry], size: int, fit: Fit, known: Reading | None) -> Data:
     train, test = _in_parts([entry for entry in entries if _is_wanted(entry.parts)])
     if not train:
-        raise InputError(f"{shown(path)}: no folders with images in it; {ACCEPTED}")
+        what = "no images in it; give images" if known else f"no folders with images in it; {ACCEPTED}"
+        raise InputError(f"{shown(path)}: {what}")
     lone = next((entry for entry in train + test if len(entry.parts) < 2), None)
+    if lone and known:
+        return Data(_pool(path, train + test, size, fit, known), np.empty(0, dtype=str), reading=known)
     if lone:
         raise InputError(f"{shown(path)}: {shown(lone.parts[-1])!r} lies in no folder; give each class a folder")
     with about(path):
         check_names(entry.parts[0] for entry in train + test)
     labels = [as_text(entry.parts[0]) for entry in train + test]
-    return Data(_pool(path, train + test, size, fit), np.array(labels, dtype=str), len(test))
+    return Data(_pool(path, train + test, size, fit, known), np.array(labels, dtype=str), len(test))
 
 
 def _is_wanted(parts: tuple[str, ...]) -> bool:
@@ -108,7 +124,7 @@ def _below(entry: Entry) -> Entry:
     return entry._replace(parts=entry.parts[1:])
 
 
-def _pool(path: Path, entries: list[Entry], size: int, fit: Fit) -> np.ndarray:
+def _pool(path: Path, entries: list[Entry], size: int, fit: Fit, known: Reading | None) -> np.ndarray:
     """All images in one array, which gets three channels with the first image in colour."""
     pool, decoded, packed = np.empty((0, 0, 0, 0), np.uint8), 0, sum(entry.size for entry in entries)
     for row, entry in enumerate(entries):
@@ -117,6 +133,8 @@ def _pool(path: Path, entries: list[Entry], size: int, fit: Fit) -> np.ndarray:
         check_growth(path, decoded if size else image.size * len(entries), packed)
         if size:
             image = resized(torch.from_numpy(image)[None], size, fit)[0].numpy()
+        if known and image.shape[1:] != known.shape[1:]:
+            raise _of_another_size(path, entry, image, known)
         if not row:
             pool = np.empty((len(entries), *image.shape), np.uint8)
         if image.shape[1:] != pool.shape[2:]:
@@ -128,10 +146,24 @@ def _pool(path: Path, entries: list[Entry], size: int, fit: Fit) -> np.ndarray:
     return pool
 
 
+def _of_another_size(path: Path, entry: Entry, image: np.ndarray, known: Reading) -> InputError:
+    name, given = _name(path, entry), f"{image.shape[2]}x{image.shape[1]}"
+    if len(known.shape) != 3:
+        return InputError(f"{name}: it is an image, and the model was trained on vectors; give a table or an array")
+    wanted = f"{known.shape[2]}x{known.shape[1]}"
+    what = f"{name}: it has {given} pixels, and the model was trained on images of {wanted}"
+    return InputError(f"{what}; resize it, or train with stream.size, which is remembered for new images")
+
+
+def _name(path: Path, entry: Entry) -> str:
+    inside = f": {shown('/'.join(entry.parts), 50)}" if entry.parts != (path.name,) else ""
+    return f"{shown(path, 40)}{inside}"
+
+
 def _decoded(path: Path, entry: Entry) -> np.ndarray:
     from PIL import Image, UnidentifiedImageError
 
-    name = f"{shown(path, 40)}: {shown('/'.join(entry.parts), 50)}"
+    name = _name(path, entry)
     try:
         with (
             sound(name, UnidentifiedImageError),

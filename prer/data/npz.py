@@ -6,13 +6,14 @@ import math
 import zipfile
 from collections.abc import Mapping
 from pathlib import Path
-from typing import NamedTuple
+from typing import IO, NamedTuple
 
 import numpy as np
 
 from prer.data.arrays import Data, as_labels
-from prer.data.guard import about, fill, shown
+from prer.data.guard import about, fill, shown, sound
 from prer.data.zips import opened
+from prer.disk import room
 from prer.errors import InputError
 
 
@@ -32,15 +33,32 @@ class Part(NamedTuple):
     y: zipfile.ZipInfo
 
 
-def read(path: Path) -> Data:
-    """Arrays x, y or x_train, y_train, and as the test part x_test, y_test; samples stay as they are."""
+def read(path: Path, labelled: bool = True) -> Data:
+    """Arrays x, y or x_train, y_train, and as the test part x_test, y_test; samples stay as they are.
+
+    Samples that are to be predicted may be x alone.
+    """
     with opened(path) as (archive, files), about(path):
+        if not labelled and "x.npy" in files and "y.npy" not in files:
+            x = files["x.npy"]
+            return Data(_pool(archive, [x], [_header(archive, x)]), np.empty(0, dtype=str))
         parts = _parts(files)
         headers = [_header(archive, part.x) for part in parts]
         labels = [as_labels(_pool(archive, [part.y], [_header(archive, part.y)])) for part in parts]
         _check(headers, labels)
         x = _pool(archive, [part.x for part in parts], headers)
     return Data(x, np.concatenate(labels), len(labels[1]) if len(parts) == 2 else 0)
+
+
+def read_array(path: Path) -> Data:
+    """Samples without labels, from one .npy file."""
+    size = path.stat().st_size
+    if size > room():
+        raise MemoryError
+    with sound(path), about(path), path.open("rb") as file:
+        header = _header_of(file, size)
+        flat = fill(file, np.empty(math.prod(header.shape), header.type))
+    return Data(flat.reshape(header.shape, order="F" if header.fortran else "C"), np.empty(0, dtype=str))
 
 
 def _parts(files: Mapping[str, zipfile.ZipInfo]) -> list[Part]:
@@ -72,17 +90,21 @@ def _kind(header: Header) -> str:
 
 
 def _header(archive: zipfile.ZipFile, info: zipfile.ZipInfo) -> Header:
-    """What the array will be; its size must be just what the archive has for it."""
     with archive.open(info) as file:
-        version = np.lib.format.read_magic(file)
-        read = np.lib.format.read_array_header_1_0 if version == (1, 0) else np.lib.format.read_array_header_2_0
-        header = Header(file.tell(), *read(file))._replace(start=file.tell())
+        return _header_of(file, info.file_size)
+
+
+def _header_of(file: IO[bytes], size: int) -> Header:
+    """What the array will be; the file's size must be just what is needed for it."""
+    version = np.lib.format.read_magic(file)
+    read = np.lib.format.read_array_header_1_0 if version == (1, 0) else np.lib.format.read_array_header_2_0
+    header = Header(file.tell(), *read(file))._replace(start=file.tell())
     if header.type.hasobject:
-        raise InputError("it holds Python objects; give an .npz with plain arrays x, y or x_train, y_train")
+        raise InputError("it holds Python objects; save plain arrays with np.savez(x=..., y=...)")
     if not header.shape:
         raise InputError("a lone number where an array is wanted; give one row for each sample")
     claimed = math.prod(header.shape) * header.type.itemsize
-    if min(header.shape, default=0) < 0 or header.start + claimed != info.file_size:
+    if min(header.shape, default=0) < 0 or header.start + claimed != size:
         raise EOFError
     return header
 
