@@ -11,12 +11,18 @@ from typing import TYPE_CHECKING
 
 import click
 
-from prer.errors import NO_MEMORY, InputError, Interrupted, RunError, out_of_memory, sentence
+from prer.errors import NO_MEMORY, InputError, Interrupted, RunError, out_of_memory, printable, sentence
 from prer.version import __version__
 
 if TYPE_CHECKING:
     from prer.data.entry import Entry
     from prer.experiment import Experiment
+
+
+def _print(line: str, err: bool = False) -> None:
+    """Print a line: names in it cannot control a terminal, and reach a file or a pipe as they are."""
+    terminal = (sys.stderr if err else sys.stdout).isatty()
+    click.echo(printable(line) if terminal else line, err=err, color=True)  # without it, click changes names in a pipe
 
 
 @click.group(context_settings={"help_option_names": ["-h", "--help"]})
@@ -60,7 +66,7 @@ def run(settings: tuple[str, ...], seeds: str | None, device: str | None, out: P
             raise
     record = execute(experiment, out, console, quiet=quiet)
     if quiet:
-        click.echo(str(record.path))
+        _print(str(record.path))
         return
     naive = naive or counterpart(record, "naive")
     show_result(console, record, naive)
@@ -91,7 +97,7 @@ def resume(folder: Path, force: bool, quiet: bool) -> None:
     console = Console(emoji=False, highlight=False, stderr=quiet)
     record = resume(folder, console, quiet=quiet, force=force)
     if quiet:
-        click.echo(str(record.path))
+        _print(str(record.path))
     else:
         show_result(console, record, counterpart(record, "naive"))
 
@@ -167,7 +173,7 @@ def track(runs: tuple[Path, ...], logdir: Path, follow: bool) -> None:
     if follow and len(runs) > 1:
         raise InputError("--follow follows one run; start it once for each")
     for run in runs:
-        click.echo(f"{run}: {replay(run, logdir, follow)} numbers, below {logdir}")
+        _print(f"{run}: {replay(run, logdir, follow)} numbers, below {logdir}")
 
 
 @commands.command()
@@ -233,16 +239,16 @@ def predict(model: Path, file: Path, task: int | None) -> None:
     labels, shares = known.predict(x, task)
     if task is None and len(known.learner.heads_) > 1:
         note = "no --task: the flow is asked for the class, which is right less often than a task's own head"
-        click.echo(note, err=True)
-    click.echo("sample,label,seeds")
+        _print(note, err=True)
+    _print("sample,label,seeds")
     for row, (label, share) in enumerate(zip(labels, shares, strict=True)):
-        click.echo(f"{row},{_quoted(str(label))},{share:.2f}")
+        _print(f"{row},{_quoted(str(label))},{share:.2f}")
     answers = {str(label) for label in known.answers(task)}
     truths = [] if y is None else [(str(a), str(b)) for a, b in zip(labels, y, strict=True) if str(b) in answers]
     if truths:
         right = sum(a == b for a, b in truths)
         about = f"as the file says: {right} of the {len(truths)} samples of these classes, {right / len(truths):.1%}"
-        click.echo(about, err=True)
+        _print(about, err=True)
 
 
 def _quoted(text: str) -> str:
@@ -269,7 +275,7 @@ def sample(model: Path, label: str, count: int, task: int | None, seed: int, dra
     from prer.model import Model
     from prer.samples import write
 
-    click.echo(f"Written: {write(Model(model).sample(label, count, task, seed, draw), label, file)}")
+    _print(f"Written: {write(Model(model).sample(label, count, task, seed, draw), label, file)}")
 
 
 @commands.command()
@@ -299,7 +305,7 @@ def bench(quick: bool, against: tuple[str, ...], device: str, file: Path | None)
     table.show(console, record)
     if file is not None:
         suite.write(file, record)
-        click.echo(f"Written: {file}")
+        _print(f"Written: {file}")
 
 
 class DefaultGroup(click.Group):
@@ -390,7 +396,8 @@ def best_of_sweep(
         file_out.write_text(winner.to_test().to_toml(), "utf-8")
     except OSError as error:
         raise InputError(f"cannot write {file_out}: {error.strerror}; give another file by -o") from None
-    click.echo("\n".join([*about(winner, by), f"Written: {file_out}; run it by: prer run {file_out}"]))
+    for line in (*about(winner, by), f"Written: {file_out}; run it by: prer run {file_out}"):
+        _print(line)
 
 
 @commands.command()
@@ -461,7 +468,7 @@ def list_data() -> None:
     from prer.data.entry import data_folder
 
     show_catalogue(Console(emoji=False, highlight=False), CATALOGUE.values())
-    click.echo(f"Data folder: {data_folder()} (set PRER_DATA to change it)")
+    _print(f"Data folder: {data_folder()} (set PRER_DATA to change it)")
 
 
 @data.command()
@@ -481,7 +488,7 @@ def fetch(names: tuple[str, ...]) -> None:
     for entry in _entries(names):
         with Downloads(Console(emoji=False, highlight=False)) as downloads:
             where = "built in" if entry.built_in else f"here, {fetch(entry, downloads).path}"
-        click.echo(f"{entry.name}: {where}")
+        _print(f"{entry.name}: {where}")
 
 
 @data.command()
@@ -520,16 +527,16 @@ def main(arguments: list[str] | None = None) -> None:
     except Interrupted as interrupted:
         folder, same = interrupted.folder, sys.argv[1:] if arguments is None else arguments
         how = shlex.join(["prer", *(["resume", folder] if folder else same)])
-        click.echo(f"interrupted and saved; go on with: {how}", err=True)
+        _print(f"interrupted and saved; go on with: {how}", err=True)
         sys.exit(128 + interrupted.number)
     except (click.Abort, KeyboardInterrupt):
-        click.echo("interrupted; the same command goes on where it was", err=True)
+        _print("interrupted; the same command goes on where it was", err=True)
         sys.exit(130)
     except (InputError, RunError) as error:
-        click.echo(f"prer: {sentence(error)}", err=True)
+        _print(f"prer: {sentence(error)}", err=True)
         sys.exit(2 if isinstance(error, InputError) else 1)
     except (RuntimeError, MemoryError) as error:
         if not out_of_memory(error):
             raise
-        click.echo(f"prer: {NO_MEMORY}", err=True)
+        _print(f"prer: {NO_MEMORY}", err=True)
         sys.exit(1)

@@ -29,9 +29,14 @@ def out_of_memory(error: BaseException) -> bool:
     return isinstance(error, MemoryError) or bool(torchs)
 
 
+def printable(text: str) -> str:
+    """Text that a terminal can be given: what could move the cursor or change colours becomes escapes such as \\x1b."""
+    return "".join(c if c.isprintable() else c.encode("unicode_escape", "replace").decode() for c in text)
+
+
 def sentence(error: Exception, most: int = 2000) -> str:
     """What an error says in one line that a terminal can be given, whatever names of files are in it."""
-    text = "".join(c if c.isprintable() else c.encode("unicode_escape", "replace").decode() for c in str(error))
+    text = printable(str(error))
     return text if len(text) <= most else f"{text[:most]}..."
 
 

@@ -1,8 +1,15 @@
 """A model alone: it predicts as its learner did, generates, says what it is, and no file can abuse its reader."""
 
+import contextlib
+import csv
+import io
 import json
+import os
+import pty
 import re
 import shutil
+import subprocess
+import sys
 
 import numpy as np
 import pytest
@@ -197,6 +204,34 @@ def test_predictions_are_printed_as_csv(vectors, tmp_path, capsys):
     assert re.search(r"as the file says: \d of the 3 samples of these classes", err)  # of 6, 3 are of the other task
     main(["predict", str(folder), str(tmp_path / "new.npz")])
     assert "the flow is asked" in capsys.readouterr().err
+
+
+def on_a_terminal(*arguments):
+    """What a command prints where its output is a terminal."""
+    ours, theirs = pty.openpty()
+    with subprocess.Popen([sys.executable, "-m", "prer", *arguments], stdout=theirs, stderr=theirs):
+        os.close(theirs)
+        printed = b""
+        with contextlib.suppress(OSError):  # Linux says so where the other end is closed
+            while some := os.read(ours, 4096):
+                printed += some
+    os.close(ours)
+    return printed
+
+
+def test_names_cannot_control_a_terminal_and_reach_a_pipe_as_they_are(tmp_path):
+    x, y = np.random.default_rng(0).normal(size=(40, 3)), np.array(["\x1b[31mred", "blue\r\n\x9b"])[np.arange(40) % 2]
+    np.savez(tmp_path / "data.npz", x=x, y=y)
+    folder = run(tmp_path / "\x1b[2J", f"stream.data={tmp_path / 'data.npz'}", "like=digits", *TINY)
+    np.savez(tmp_path / "both.npz", x=x, y=y)
+    printed = on_a_terminal("predict", folder, tmp_path / "both.npz")
+    assert b"sample,label,seeds" in printed and not re.search(rb"[\x1b\x9b]|\xc2\x9b", printed)
+    assert rb"\x1b[31mred" in printed or rb"blue\r\n\x9b" in printed
+    printed = on_a_terminal("sample", folder, "--class", "\x1b[31mred", "-o", tmp_path / "\x1b[31m.npy")
+    assert rb"\x1b[31m.npy" in printed and b"\x1b" not in printed
+    command = [sys.executable, "-m", "prer", "predict", folder, tmp_path / "both.npz"]
+    piped = subprocess.run(command, capture_output=True, check=True).stdout.decode()
+    assert {row["label"] for row in csv.DictReader(io.StringIO(piped, newline=""))} <= set(y)
 
 
 def test_samples_to_predict_come_in_many_forms(finished, tmp_path, capsys):

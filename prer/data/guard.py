@@ -13,7 +13,7 @@ from typing import Protocol, TypeVar
 
 import numpy as np
 
-from prer.errors import InputError
+from prer.errors import InputError, printable
 
 FOLD, FREE = 200, 256 << 20  # honest data hardly shrinks 200-fold; below 256 MiB nobody is harmed
 CHUNK = 1 << 20
@@ -125,7 +125,7 @@ def about(path: Path | str) -> Iterator[None]:
 
 def shown(name: object, most: int = 60) -> str:
     """A path or name as it can stand in a sentence: printable, and not longer than it helps."""
-    text = "".join(c if c.isprintable() else c.encode("unicode_escape", "replace").decode() for c in str(name))
+    text = printable(str(name))
     return text if len(text) <= most else f"...{text[3 - most :]}"
 
 
