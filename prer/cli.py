@@ -224,10 +224,12 @@ def privacy(folder: Path, count: int) -> None:
 def predict(model: Path, file: Path, task: int | None) -> None:
     """Print the label of each sample of a file, and the share of seeds that agree, as CSV.
 
-    MODEL is a finished run's folder or its model/; FILE an .npy, .npz or image, or any data that can be learned from.
+    MODEL is a finished run's folder or its model/. FILE is read as the model's own data was, with or without labels: a
+    table with the same columns in any order, an .npz, .npy or image, or a folder of images, which are sorted by path.
 
     \b
     prer predict runs/digits-prer-f902fb16 my/file.npz --task 2
+    prer predict runs/pets-prer-0a1b2c3d my/photos
     """
     from prer.model import Model
     from prer.samples import samples

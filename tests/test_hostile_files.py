@@ -30,7 +30,8 @@ from pyarrow import parquet
 import prer.data.parquet
 from prer.cli import main
 from prer.data import guard
-from prer.data.files import read
+from prer.data.files import read, read_new
+from prer.data.reading import Reading
 from prer.errors import InputError
 
 few = settings(max_examples=60, deadline=None, database=None)
@@ -497,6 +498,24 @@ def test_a_hostile_file_is_refused_in_one_sentence(tmp_path, case):
     make, said = HOSTILE[case]
     make(tmp_path / "data")
     refused(tmp_path / "data", said)
+
+
+KNOWN = [
+    Reading(columns=("a", "b"), label="label", shape=(2,)),
+    Reading(shape=(1, 8, 8)),
+    Reading(size=8, shape=(3, 8, 8)),
+]
+
+
+@pytest.mark.parametrize("name", ["data", "data.npy", "data.png"])
+@pytest.mark.parametrize("case", HOSTILE)
+def test_a_hostile_file_does_no_harm_where_it_is_to_be_predicted(tmp_path, case, name):
+    HOSTILE[case][0](tmp_path / name)
+    for known in KNOWN:
+        try:
+            assert len(read_new(tmp_path / name, known).x)
+        except InputError as error:
+            assert str(error).isprintable() and len(str(error)) < 300
 
 
 @pytest.mark.parametrize("case", NAMED)
