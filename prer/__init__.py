@@ -52,3 +52,8 @@ def __getattr__(name: str) -> object:
     if name in __all__:
         return getattr(import_module(_HOMES.get(name, "prer.learners")), name)
     raise AttributeError(f"module 'prer' has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    """List the public names before they are imported, too: completion and `help` ask for them here."""
+    return sorted({*globals(), *__all__})

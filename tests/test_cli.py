@@ -139,6 +139,17 @@ def test_help_is_quick_because_it_imports_nothing_heavy():
     assert "[EXPERIMENT.toml] [key=value ...]" in done.stdout
 
 
+def test_every_public_name_is_listed_without_torch_and_can_be_imported():
+    code = (
+        "import sys, prer\n"
+        "print(sorted(set(prer.__all__) - set(dir(prer))), 'torch' in sys.modules)\n"
+        "print([name for name in dir(prer) if not hasattr(prer, name)])"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, env=environment())
+    assert (done.returncode, done.stderr) == (0, "")
+    assert done.stdout.splitlines() == ["[] False", "[]"]
+
+
 # -- a run and its folder --------------------------------------------------------------------------------------------
 
 
