@@ -197,8 +197,10 @@ def report(runs: tuple[Path, ...], file: Path, watch: bool) -> None:
     from rich.console import Console
 
     from prer.console import say
+    from prer.report.plotting import import_unconfigured
     from prer.report.watch import report
 
+    import_unconfigured()
     console = Console(emoji=False, highlight=False)
     report(runs, file, lambda line: say(console, line), watch=watch)
 

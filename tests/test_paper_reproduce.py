@@ -8,6 +8,7 @@ import re
 import numpy as np
 import pytest
 from folders import pretended
+from matplotlib import rc_context
 
 from prer.cli import main
 from prer.paper import ablation, figure2, plan
@@ -83,8 +84,9 @@ def test_clocks_that_cannot_be_read_are_not_said(tmp_path, text):
 
 def test_the_figure_is_the_same_to_the_byte(capsys, tmp_path):
     digests = []
-    for _ in range(2):
-        out, _ = told(capsys, "figure2", *FAST)
+    for set_before in ({}, {"text.usetex": True, "axes.facecolor": "red"}):
+        with rc_context(set_before):
+            out, _ = told(capsys, "figure2", *FAST)
         digests.append(
             [hashlib.sha256((tmp_path / f"runs/figure2.{k}").read_bytes()).hexdigest() for k in figure2.DATES]
         )

@@ -15,6 +15,7 @@ import numpy as np
 import pytest
 from fake_runs import HOSTILE, fake, matrix
 from folders import outcome
+from matplotlib import rc_context, rcParams
 from safetensors.numpy import save
 from scipy.stats import ttest_rel
 
@@ -47,6 +48,15 @@ def real(tmp_path_factory):
 def undrawn(monkeypatch):
     """Figures are made but not drawn, which takes most of the time."""
     monkeypatch.setattr("prer.report.inline.inlined", lambda figure, alt, number: "")
+
+
+def process(*arguments, **environment):
+    """What a Python of its own prints; it has nothing to complain of."""
+    path = os.pathsep.join([str(Path(prer.__file__).parents[1]), os.environ.get("PYTHONPATH", "")])
+    known = os.environ | {"PYTHONPATH": path} | environment
+    done = subprocess.run([sys.executable, *arguments], capture_output=True, text=True, env=known)
+    assert (done.returncode, done.stderr) == (0, "")
+    return done.stdout
 
 
 def page(*folders, **more):
@@ -344,6 +354,26 @@ def test_the_same_figure_is_a_pdf():
             assert target.getvalue().startswith(b"%PDF")
 
 
+RED = b"text.usetex: True\naxes.facecolor: red\nfont.size: 40\nno.such.key: 1\nfigure.dpi: many\n"
+
+
+@pytest.mark.parametrize(("place", "content"), [("matplotlibrc", RED), ("elsewhere", b"\xff")], ids=["here", "named"])
+def test_a_matplotlibrc_is_not_read(tmp_path, place, content):
+    fake(tmp_path / "a")
+    Path(place).write_bytes(content)
+    said = process("-m", "prer", "report", "a", "-o", "page.html", MATPLOTLIBRC=str(tmp_path / "elsewhere"))
+    assert said.startswith("Written: page.html") and len(said.splitlines()) == 1
+    assert Path("page.html").read_text("utf-8") == page("a")
+
+
+def test_figures_do_not_depend_on_what_a_notebook_has_set_and_leave_it_as_it_was():
+    usual, red = digests(), {"text.usetex": True, "axes.facecolor": "red", "svg.fonttype": "path", "font.size": 40}
+    with rc_context(red):
+        before = dict(rcParams.copy())
+        assert digests() == usual
+        assert dict(rcParams.copy()) == before
+
+
 def test_names_in_figures_are_neither_markup_nor_formulas():
     figure = figures.agreement(np.array([[99.0], [98.0]]), ["$a_b$ #1f5fa8;", "_</text><script>"], [True, False])
     html = inlined(figure, 'alt "<b>"', 7)
@@ -550,9 +580,4 @@ def test_training_never_imports_the_report(tmp_path):
         "main(['run', 'learner.name=naive', 'learner.epochs=1', '--seeds', '1', '--device', 'cpu', '--quiet'])\n"
         "print(sorted({'matplotlib', 'jinja2', 'prer.report'} & set(sys.modules)))"
     )
-    path = os.pathsep.join([str(Path(prer.__file__).parents[1]), os.environ.get("PYTHONPATH", "")])
-    done = subprocess.run(
-        [sys.executable, "-c", code], capture_output=True, text=True, env=os.environ | {"PYTHONPATH": path}
-    )
-    assert done.returncode == 0, done.stderr
-    assert done.stdout.splitlines()[-1] == "[]"
+    assert process("-c", code).splitlines()[-1] == "[]"

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from prer.errors import InputError
+from prer.report.plotting import matplotlib_defaults
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -82,10 +83,9 @@ def mosaic(images: np.ndarray) -> np.ndarray:
 
 def draw(what: Remembered) -> Figure:
     """The figure: embeddings above, images below, real on the left and remembered on the right."""
-    from matplotlib import rc_context
     from matplotlib.figure import Figure
 
-    with rc_context(STYLE):
+    with matplotlib_defaults(STYLE):
         figure = Figure(figsize=(7, 7.6), layout="constrained")
         above, below = figure.subplots(2, 2, height_ratios=(1, 1.25))
         points = projected(what.real, what.sampled)
@@ -120,12 +120,10 @@ def _scatter(
 
 def save(figure: Figure, out: Path) -> list[Path]:
     """Write the figure as SVG, PDF and PNG, the same bytes for the same figure."""
-    from matplotlib import rc_context
-
     paths = [out / f"figure2.{kind}" for kind in DATES]
     try:
         out.mkdir(parents=True, exist_ok=True)
-        with rc_context(STYLE):
+        with matplotlib_defaults(STYLE):
             for path, dates in zip(paths, DATES.values(), strict=True):
                 figure.savefig(path, metadata=dates, dpi=200)
     except OSError as error:

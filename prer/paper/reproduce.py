@@ -24,6 +24,7 @@ from prer.paper.document import TABLES, Clock, tables_of
 from prer.paper.plan import NOT_RUN, Key, Request
 from prer.paper.tables import save, show
 from prer.record import MOST_BYTES, Record
+from prer.report.plotting import import_unconfigured
 
 CLOCKS = "clocks.json"
 NEEDED: dict[str, Callable[[Request], dict[Key, Experiment]]] = {
@@ -84,6 +85,7 @@ def reproduce(
 
 def draw(console: Console, outcomes: Mapping[Key, Outcome], out: Path) -> set[str]:
     """Draw the figure of a run and say where it is; the runs of which there can be none."""
+    import_unconfigured()
     for outcome in outcomes.values():
         try:
             if outcome.error:

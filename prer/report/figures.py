@@ -18,11 +18,11 @@ from functools import wraps
 from typing import Any, ParamSpec
 
 import numpy as np
-from matplotlib import rc_context
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import FuncFormatter, MaxNLocator, NullFormatter, NullLocator
 
+from prer.report.plotting import matplotlib_defaults
 from prer.report.wording import shade_from
 
 INK, RULE = "#1a1c20", "#d5d9df"
@@ -65,11 +65,11 @@ P = ParamSpec("P")
 
 
 def _figure(draw: Callable[P, Figure]) -> Callable[P, Figure]:
-    """Draw in our style, whatever the notebook around has set."""
+    """Draw in our style, whatever a matplotlibrc or a notebook has set."""
 
     @wraps(draw)
     def styled(*args: P.args, **kwargs: P.kwargs) -> Figure:
-        with rc_context(), rc_context(STYLE):
+        with matplotlib_defaults(STYLE):
             return draw(*args, **kwargs)
 
     return styled

@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING
 
 from markupsafe import Markup, escape
 
+from prer.report.plotting import matplotlib_defaults
+
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
@@ -26,11 +28,9 @@ def svg(figure: Figure) -> str:
 
 
 def _save(figure: Figure, target: io.StringIO) -> None:
-    from matplotlib import rc_context
-
     from prer.report.figures import STYLE
 
-    with rc_context(), rc_context(STYLE):
+    with matplotlib_defaults(STYLE):
         figure.savefig(target, format="svg", transparent=True, metadata=NO_DATES)
 
 
