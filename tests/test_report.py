@@ -13,6 +13,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+import torch
 from fake_runs import HOSTILE, fake, matrix
 from folders import outcome
 from matplotlib import rc_context, rcParams
@@ -387,6 +388,16 @@ def test_a_page_with_many_figures_has_every_id_once(tmp_path):
     assert len(ids) == len(set(ids))
 
 
+def test_rows_of_samples_share_one_axes_and_keep_their_titles_and_shapes():
+    rows = {name: np.zeros((8, 1, 6, 9), np.uint8) for name in ("real", "rebuilt", "task 1")}
+    (axes,) = figures.images(rows).axes  # to make axes takes most of the time of a figure
+    assert [label.get_text() for label in axes.get_yticklabels()] == list(rows)
+    tops = [image.get_extent()[3] for image in axes.images]
+    assert tops == sorted(tops) and axes.yaxis_inverted() and axes.get_aspect() == 1
+    for left, right, bottom, top in (image.get_extent() for image in axes.images):
+        assert (right - left, bottom - top) == pytest.approx((8 * 9 + 7, 6))  # a pixel is a square
+
+
 def test_classes_of_several_tasks_with_one_label_are_told_apart():
     story = Story()
     for task, values in enumerate([[0.9], [0.5, 0.8]]):
@@ -414,6 +425,23 @@ def test_the_memory_of_a_real_run(real):
     np.testing.assert_allclose(mean, result["final_accuracy"]["values"], atol=0.5)
     html = page(real)
     assert html.count("real and 60 sampled embeddings") == 10 and "What the flow remembers" in html
+
+
+def test_a_model_is_looked_at_with_one_thread_and_the_process_is_left_as_it_was(monkeypatch, real, tmp_path):
+    seen = []
+
+    def look(learner, stream):
+        seen.append(torch.get_num_threads())
+        raise ValueError
+
+    monkeypatch.setattr(remembered, "look", look)
+    before = torch.get_num_threads()
+    torch.set_num_threads(3)
+    try:
+        remembered.remembered(Run.read(Path(shutil.copytree(real, tmp_path / real.name))))
+        assert (seen, torch.get_num_threads()) == ([1], 3)
+    finally:
+        torch.set_num_threads(before)
 
 
 def with_samples(folder, tasks=2, shape=(1, 8, 8), dtype=np.uint8):

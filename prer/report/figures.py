@@ -55,6 +55,7 @@ STYLE: dict[str, Any] = {
     "pdf.compression": 9,
     "font.family": "DejaVu Sans",
     "figure.constrained_layout.use": True,
+    "image.composite_image": False,  # pictures side by side stay as sharp as one alone
     "axes.unicode_minus": False,
 }
 SIZE = (4.2, 2.8)  # inches; small enough for its letters to be read on a phone
@@ -200,18 +201,23 @@ def agreement(values: np.ndarray, labels: Sequence[str], fading: Sequence[bool])
 @_figure
 def images(rows: Mapping[str, np.ndarray]) -> Figure:
     """Rows of samples with a title each: uint8 [n, C, H, W], or vectors [n, features] as lines of grey."""
-    figure = Figure((2.9, 0.42 * len(rows) + 0.1))
+    figure, axes = _axes((2.9, 0.42 * len(rows) + 0.1), "", "", "")  # one for all: to make axes takes most of the time
     vectors = [x for x in rows.values() if x.dtype != np.uint8]  # of all rows one scale, or they could not be compared
-    lowest, highest = min((x.min() for x in vectors), default=0), max((x.max() for x in vectors), default=1)
-    for axes, (title, samples) in zip(np.ravel(figure.subplots(len(rows), 1)), rows.items(), strict=True):
-        axes.grid(False)
-        picture = strip(samples)
-        low, high = (0, 255) if samples.dtype == np.uint8 else (lowest, highest)
-        aspect = "equal" if samples.ndim == 4 else "auto"
-        axes.imshow(picture, cmap="gray", vmin=low, vmax=high, interpolation="nearest", aspect=aspect)
-        axes.set(xticks=[], yticks=[])
-        axes.spines[:].set_visible(False)
-        axes.set_ylabel(title, rotation=0, ha="right", va="center")
+    limits = min((x.min() for x in vectors), default=0), max((x.max() for x in vectors), default=1)
+    pictures = [strip(x) for x in rows.values()]
+    width = max(picture.shape[1] for picture in pictures)
+    pitch = max([0.18 * width, *(1.2 * x.shape[2] for x in rows.values() if x.ndim == 4)])  # from row to row, in pixels
+    places = [row * pitch for row in range(len(rows))]
+    for place, picture, samples in zip(places, pictures, rows.values(), strict=True):
+        low, high = (0, 255) if samples.dtype == np.uint8 else limits
+        across, tall = (width, 0.8 * pitch) if samples.ndim == 2 else picture.shape[1::-1]
+        extent = (0, across, place + tall / 2, place - tall / 2)
+        axes.imshow(picture, cmap="gray", vmin=low, vmax=high, interpolation="nearest", extent=extent)
+    axes.set(xlim=(0, width), ylim=(places[-1] + pitch / 2, -pitch / 2), xticks=[], anchor="W")
+    axes.set_yticks(places, list(rows))
+    axes.tick_params(length=0)
+    axes.grid(False)
+    axes.spines[:].set_visible(False)
     return figure
 
 

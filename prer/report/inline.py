@@ -62,7 +62,7 @@ def _adapted(tag: str, number: int) -> str:
     from prer.report.figures import INK, PALETTE, RULE
 
     tag = re.sub(r'( id="|url\(#|href="#)', rf"\g<1>f{number}-", tag)
-    for name, value in {"ink": INK, "rule": RULE, **{f"c{i}": c for i, c in enumerate(PALETTE)}}.items():
-        tag = re.sub(rf"(?<=: ){value}\b", f"var(--{name})", tag)
+    variables = {INK: "var(--ink)", RULE: "var(--rule)", **{c: f"var(--c{i})" for i, c in enumerate(PALETTE)}}
+    tag = re.sub(r"(?<=: )#[0-9a-f]{6}\b", lambda colour: variables.get(colour[0], colour[0]), tag)
     tag = re.sub(r"font-family: [^;\"]*;? ?", "", tag)  # the family is the page's
     return tag if "base64" in tag else re.sub(r"(\d+\.\d\d)\d+", r"\1", tag)

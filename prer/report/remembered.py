@@ -127,8 +127,21 @@ def _from_model(folder: Path) -> Remembered:
     _check(record)
     from prer.run import load_model
 
-    learner, stream = load_model(folder)
-    return look(learner, stream)
+    with _one_thread():
+        return look(*load_model(folder))
+
+
+@contextmanager
+def _one_thread() -> Iterator[None]:
+    """Compute with one thread, as `prer run` does: operations this short spend their time waiting for others."""
+    import torch
+
+    before = torch.get_num_threads()
+    torch.set_num_threads(1)
+    try:
+        yield
+    finally:
+        torch.set_num_threads(before)
 
 
 def _check(record: Record) -> None:
