@@ -24,8 +24,9 @@ import prer
 from prer.cli import main
 from prer.report import comparison, figures, remembered, watch
 from prer.report.found import Run, runs_in
-from prer.report.inline import inlined, svg
+from prer.report.inline import NO_DATES, inlined, svg
 from prer.report.page import build
+from prer.report.plotting import matplotlib_defaults
 from prer.report.story import Story
 
 TINY = ["learner.epochs=1", "learner.epochs_autoencoder=1", "learner.epochs_flow=1", "learner.blocks=1"]
@@ -345,6 +346,18 @@ def test_the_same_records_give_the_same_bytes_in_any_process():
     code = f"import sys; sys.path[:0] = {sys.path!r}\nfrom test_report import digests; print(digests())"
     other = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert digests() == eval(other.stdout)
+
+
+@pytest.mark.filterwarnings("ignore:Glyph")
+def test_a_figure_is_drawn_once_for_a_page_and_left_as_it_was(monkeypatch):
+    for figure, same in zip(drawn(), drawn(), strict=True):
+        expected, times, draw = io.StringIO(), [], figure.draw
+        with matplotlib_defaults(figures.STYLE):
+            same.savefig(expected, format="svg", transparent=True, metadata=NO_DATES)
+        before = figure.get_facecolor(), figure.axes[0].get_facecolor(), figure.dpi, figure.canvas
+        monkeypatch.setattr(figure, "draw", lambda renderer, times=times, draw=draw: (times.append(1), draw(renderer)))
+        assert svg(figure) == expected.getvalue() and len(times) == 1
+        assert (figure.get_facecolor(), figure.axes[0].get_facecolor(), figure.dpi, figure.canvas) == before
 
 
 def test_the_same_figure_is_a_pdf():

@@ -5,6 +5,8 @@ from __future__ import annotations
 import io
 import re
 import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 from markupsafe import Markup, escape
@@ -28,10 +30,29 @@ def svg(figure: Figure) -> str:
 
 
 def _save(figure: Figure, target: io.StringIO) -> None:
+    """Write what `savefig` with `transparent=True` would, which draws everything twice to find its layout."""
+    from matplotlib.backends.backend_svg import FigureCanvasSVG
+
     from prer.report.figures import STYLE
 
-    with matplotlib_defaults(STYLE):
-        figure.savefig(target, format="svg", transparent=True, metadata=NO_DATES)
+    with matplotlib_defaults(STYLE), _transparent(figure):
+        FigureCanvasSVG(figure).print_svg(target, metadata=NO_DATES)
+
+
+@contextmanager
+def _transparent(figure: Figure) -> Iterator[None]:
+    """The figure without backgrounds; in the end it has its colours, canvas and resolution again."""
+    patches = [figure.patch, *(axes.patch for axes in figure.axes)]
+    colours, canvas, dpi = [patch.get_facecolor() for patch in patches], figure.canvas, figure.dpi
+    for patch in patches:
+        patch.set_facecolor("none")
+    try:
+        yield
+    finally:
+        for patch, colour in zip(patches, colours, strict=True):
+            patch.set_facecolor(colour)
+        figure.set_canvas(canvas)
+        figure.dpi = dpi
 
 
 def inlined(figure: Figure, alt: str, number: int) -> Markup:
