@@ -15,10 +15,12 @@ from rich.text import Text
 
 from prer.data.entry import Entry
 from prer.data.guard import shown
+from prer.fading import Fading
 from prer.record import Record
 
 HARDLY = 0.2  # of the way from guessing to knowing
 MOST_TEXT = 100_000  # characters of a line
+EVENTS_OF_A_TASK = 2**20  # bytes, at the end of a run, in which the health of all classes has room
 MOST_TASKS = 100  # of a matrix that is shown; one of thousands fits no screen and takes minutes to draw
 
 
@@ -48,8 +50,17 @@ def show_result(console: Console, record: Record, naive: Record | None = None) -
     whole(console, metrics_table(result, beside))
     say(console, f"Digest of all that was learned: {str(result.get('digest', 'unknown'))[:64]}")
     say(console, meaning(result, beside, _chance(record)))
-    warn(console, record.warnings)
+    warn(console, [*record.warnings, *_last_warnings(record)])
     say(console, f"Run folder: {record.path}")
+
+
+def _last_warnings(record: Record) -> list[str]:
+    """What the run warned of after its last task."""
+    fading, last = Fading(), []
+    for event in record.newest(EVENTS_OF_A_TASK):
+        found = fading.warnings(event)
+        last = found if event.get("event") == "task" else last
+    return last
 
 
 def show_distances(console: Console, found: dict[str, list]) -> None:

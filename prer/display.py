@@ -18,13 +18,12 @@ from rich.progress_bar import ProgressBar
 from rich.table import Table
 from rich.text import Text
 
-from prer.console import clock, say
+from prer.console import clock, say, warn
 from prer.data.guard import shown
+from prer.fading import Fading
 
 if TYPE_CHECKING:
     from prer.stream import Stream
-
-LOW_AGREEMENT = 0.8  # a class whose samples are recognised less often than this is on its way to being forgotten
 
 
 def next_steps(settings: Sequence[str], options: Sequence[str], out: Path, new: Callable[[Sequence[str]], bool]) -> str:
@@ -97,7 +96,7 @@ class Display:
         self.console, self.title, self.tasks, self.quiet = console, title, tasks, quiet
         self.phases = dict(phases)
         self.pace: dict[str, float] = {}  # the newest epoch's seconds, by phase
-        self.faded: dict[str, float] = {}  # classes whose samples are bad after this task
+        self.fading = Fading()
         self.live = (
             Live(console=console, refresh_per_second=8, transient=True) if console.is_terminal and not quiet else None
         )
@@ -118,12 +117,7 @@ class Display:
         """Show an event."""
         if event["event"] == "epoch":
             self._epoch(event)
-        elif event["event"] == "health":
-            agreement = min(event["agreement_decoded"])  # of the worst seed, which a mean would hide
-            if agreement < LOW_AGREEMENT:
-                self.faded[repr(event["class"])] = agreement
-        elif event["event"] == "task" and self.faded:
-            self._warn(event["task"] + 1)
+        warn(self.console, self.fading.warnings(event))
 
     def _epoch(self, event: dict[str, Any]) -> None:
         self.pace[event["phase"]] = event["seconds"]
@@ -145,18 +139,6 @@ class Display:
         place = f"task {event['task'] + 1}/{self.tasks}  {event['phase']:<11}"
         progress = f"epoch {event['epoch'] + 1:>3}/{event['epochs']}  loss {np.mean(event['loss']):>9.3f}"
         return f"{place} {progress}  {clock(time_left(event, self.tasks, self.phases, self.pace))} left"
-
-    def _warn(self, task: int) -> None:
-        worst = sorted(self.faded.items(), key=lambda item: item[1])
-        names = ", ".join(f"{name} {agreement:.0%}" for name, agreement in worst[:5])
-        more = f" and {len(worst) - 5} more" if len(worst) > 5 else ""
-        self.faded = {}
-        say(
-            self.console,
-            f"warning: after task {task} the flow's samples of some classes are hardly recognised as their class "
-            f"({names}{more}); they may be forgotten. More epochs may help, of learner.epochs_autoencoder first.",
-            "yellow",
-        )
 
 
 class Downloads:

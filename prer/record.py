@@ -260,13 +260,16 @@ class Record:
                 return
             time.sleep(pause)
 
-    def newest(self) -> list[dict[str, Any]]:
-        """Some of the newest events, the last at the end: what a glance at a run needs, however long it is."""
+    def newest(self, most: int = GLANCE) -> list[dict[str, Any]]:
+        """The newest events, the last at the end, from so many bytes: quick, however long the run is."""
+        file = self.path / "events.jsonl"
         try:
-            with (self.path / "events.jsonl").open("rb") as events:
+            if not stat.S_ISREG(file.lstat().st_mode):
+                return []  # a pipe would keep us waiting
+            with file.open("rb") as events:
                 size = events.seek(0, os.SEEK_END)
-                events.seek(max(size - GLANCE, 0))
-                whole = events.read(GLANCE).rpartition(b"\n")[0]
+                events.seek(max(size - most, 0))
+                whole = events.read(most).rpartition(b"\n")[0]
         except OSError:  # it is only about to begin
             return []
         return [_event(line) for line in whole.split(b"\n")]

@@ -241,8 +241,8 @@ def test_prer_writes_the_same_contract_and_its_health(capsys, tmp_path):
     assert all(kept > 0 for kept in result["memory_floats"])
     assert result["transient_floats"][0] == 0 and all(copied > 0 for copied in result["transient_floats"][1:])
     # Trained so shortly, some classes are hardly recognised, and a person should know.
-    low = [e for e in events(folder) if e["event"] == "health" and np.mean(e["agreement_decoded"]) < 0.8]
-    assert len({e["task"] for e in low}) == out.count("warning: after task") > 0
+    low = {e["task"] for e in events(folder) if e["event"] == "health" and min(e["agreement_decoded"]) < 0.8}
+    assert len(low) + (4 in low) == out.count("warning: after task") > 0  # of the last task again, after the result
 
 
 def test_the_same_seeds_give_the_same_digest_and_another_seed_another(capsys, arrays, tmp_path):

@@ -168,8 +168,9 @@ def test_a_class_that_is_hardly_recognised_is_a_warning(agreement, warned):
         assert console.file.getvalue() == ""
     else:
         assert console.file.getvalue() == (
-            "warning: after task 2 the flow's samples of some classes are hardly recognised as their class "
-            f"('cat' {warned}%); they may be forgotten. More epochs may help, of learner.epochs_autoencoder first.\n"
+            "warning: after task 2 the memory's samples of some classes are often not recognised as their class "
+            f"(recognised in the worst seed: {warned}% of 'cat'); these classes may be forgotten. "
+            "More epochs may help, learner.epochs_autoencoder first.\n"
         )
 
 
@@ -179,7 +180,7 @@ def test_a_hostile_class_name_is_printed_as_text_in_one_line(name):
     with Display(console, "x", 2, {"flow": 2}) as display:
         display(health([0.0], name))
         display({"event": "task", "task": 1})
-    assert f"({name!r} 0%)" in console.file.getvalue()
+    assert f"(recognised in the worst seed: 0% of {name!r})" in console.file.getvalue()
     assert console.file.getvalue().count("\n") == 1
     assert "\x1b" not in console.file.getvalue()
 
@@ -361,6 +362,34 @@ def test_a_result_repeats_what_was_warned_of_at_the_start(records):
     show_result(console, record)
     lines = console.file.getvalue().splitlines()
     assert lines[-3].startswith("It means: ") and lines[-2] == "warning: a task is small"
+
+
+def test_a_result_repeats_which_classes_fade_at_the_end(records):
+    record, console = records("one"), log()
+    show_result(console, record)
+    assert "warning" not in console.file.getvalue()
+    for task, agreement in ((0, [0.1]), (1, [0.9, 0.7])):
+        record.event(health(agreement))
+        record.event({"event": "task", "task": task})
+    show_result(console, record)
+    assert re.findall("warning: after task .* seed: .*?\\)", console.file.getvalue()) == [
+        "warning: after task 2 the memory's samples of some classes are often not recognised as their class "
+        "(recognised in the worst seed: 70% of 'cat')"
+    ]
+    record.event({"event": "task", "task": 2})
+    console = log()
+    show_result(console, record)
+    assert "warning" not in console.file.getvalue()
+
+
+@pytest.mark.parametrize("values", [None, 3, [], ["x"], [None], [-1e999], [True, "x"]])
+def test_strange_figures_of_health_are_no_warning(records, values):
+    record, console = records("one"), log()
+    (record.path / "events.jsonl").write_text(
+        json.dumps(health(values)) + "\n[]\n" + json.dumps({"event": "task", "task": "x"}) + "\n"
+    )
+    show_result(console, record)
+    assert "warning" not in console.file.getvalue()
 
 
 def test_ten_tasks_are_whole_in_a_log(records):

@@ -16,12 +16,16 @@ import pytest
 import torch
 from fake_runs import HOSTILE, fake, matrix
 from folders import outcome
+from markupsafe import escape
 from matplotlib import rc_context, rcParams
+from rich.console import Console
 from safetensors.numpy import save
 from scipy.stats import ttest_rel
 
 import prer
 from prer.cli import main
+from prer.display import Display
+from prer.record import Record
 from prer.report import comparison, figures, remembered, watch
 from prer.report.found import Run, runs_in
 from prer.report.inline import NO_DATES, inlined, svg
@@ -110,6 +114,29 @@ def test_a_run_is_told_whole(tmp_path):
         assert words in html
     assert html.count("▼ fades") == 1
     assert "0 fades" in html  # in the figure, by a word and not by its colour alone
+
+
+def test_the_page_and_the_terminal_agree_on_what_fades(tmp_path):
+    """By the worst seed: the mean over the three is 89 %."""
+    folder, console = fake(tmp_path / "a"), Console(file=io.StringIO(), width=80)
+    with Display(console, "a", 3, {"autoencoder": 3, "flow": 3}, quiet=True) as display:
+        for event in Record(folder).events():
+            display(event)
+    said = console.file.getvalue().splitlines()
+    assert len(said) == 2 and all("(recognised in the worst seed: 70% of '0')" in line for line in said)
+    html = page(folder)
+    for line in said:
+        assert f'<p class="note">{escape(line)}</p>' in html
+    assert html.count("▼ fades") == 1 and html.count(">70.00</td>") == 2
+
+
+def test_what_was_warned_of_at_the_start_is_on_the_page(tmp_path, undrawn):
+    for i in range(13):  # so many that the page is compact
+        folder = fake(tmp_path / f"runs/{i}")
+    known = json.loads((folder / "environment.json").read_text())
+    (folder / "environment.json").write_text(json.dumps(known | {"warnings": ["a task is <small>", 3]}))
+    for html in (page(folder), page("runs")):
+        assert html.count("warning: a task is &lt;small&gt;") == 1
 
 
 def test_long_streams_fit(tmp_path):
@@ -204,8 +231,8 @@ def test_folders_that_hold_far_too_much_are_shown_in_part(monkeypatch, tmp_path,
     (folder / "environment.json").write_text(f'{{"deep": {nested}, "wide": {wide}}}')
     with (folder / "events.jsonl").open("a") as file:
         for i in range(600):
-            file.write(json.dumps({"event": "health", "task": 0, "class": f"c{i}", "agreement": [1.0]}) + "\n")
-        file.write(json.dumps({"event": "health", "task": 1, "class": "c400", "agreement": [0.1]}) + "\n")
+            file.write(json.dumps({"event": "health", "task": 0, "class": f"c{i}", "agreement_decoded": [1.0]}) + "\n")
+        file.write(json.dumps({"event": "health", "task": 1, "class": "c400", "agreement_decoded": [0.1]}) + "\n")
         for i in range(100):
             epoch = {"event": "epoch", "task": 0, "phase": f"p{i}", "epoch": 0, "epochs": 1, "loss": [1], "seconds": 1}
             file.write(json.dumps(epoch) + "\n")
@@ -415,7 +442,7 @@ def test_classes_of_several_tasks_with_one_label_are_told_apart():
     story = Story()
     for task, values in enumerate([[0.9], [0.5, 0.8]]):
         for value in values:
-            story.take({"event": "health", "task": task, "class": 3, "agreement": [value]})
+            story.take({"event": "health", "task": task, "class": 3, "agreement_decoded": [value]})
     labels, agreement = story.agreement()
     assert labels == ["3", "3, task 2"]
     np.testing.assert_allclose(agreement, [[90, 50], [np.nan, 80]])

@@ -54,7 +54,7 @@ class Drawing:
             shown.sort()
             names = [text(labels[i], 14) for i in shown]
             figure = figures.agreement(values[shown], names, [fades[i] for i in shown])
-            yield {"svg": self(figure, alt), "caption": "Mean over seeds. Thick lines fade."}
+            yield {"svg": self(figure, alt), "caption": "Worst seed. Thick lines fade."}
 
     def _of_phases(self, run: Run) -> Iterator[dict[str, Any]]:
         from prer.report import figures

@@ -11,13 +11,13 @@ from typing import Any
 
 import numpy as np
 
+from prer.fading import Fading, agreement, fades
 from prer.record import Record
 from prer.report.wording import numbers, text
 
 MOST_BYTES = 2**26  # of the events of one run
 MOST_TASKS, MOST_SEEDS, MOST_CLASSES, MOST_PHASES = 2000, 1000, 5000, 20  # more are not shown
 MOST_CELLS = 6e6  # of all matrices
-FADES_BY = 10.0  # points of agreement that a class has lost since it was best
 HEALTH = ("agreement", "agreement_decoded", "reconstruction", "distance", "nll")
 
 
@@ -31,6 +31,8 @@ class Story:
     seconds: dict[str, dict[int, float]] = field(default_factory=dict)  # phase: task: seconds
     health: dict[str, dict[int, dict[str, list[float]]]] = field(default_factory=dict)  # class: task: figure: [S]
     met: dict[tuple[str, int], int] = field(default_factory=dict)  # (label, task): how often it was looked at
+    warnings: dict[int, str] = field(default_factory=dict)  # task: what was warned of after it
+    faded: Fading = field(default_factory=Fading)
     last: dict[str, Any] = field(default_factory=dict)  # the last epoch
     strange: int = 0  # lines that are no events
     complaint: str = ""
@@ -65,6 +67,8 @@ class Story:
         self.failure = ""  # it was tried again
         if type(task) is not int or not 0 <= task < MOST_TASKS:
             raise ValueError("no such task")
+        for warning in self.faded.warnings(event):
+            self.warnings[task] = text(warning, 1000)
         if kind == "task":
             self.rows[task] = [_known(of_seed) for of_seed in event["accuracy"][:MOST_SEEDS]]
             self.kept[task] = event
@@ -113,28 +117,25 @@ class Story:
         return {phase: [of_phase.get(task, 0.0) for task in range(tasks)] for phase, of_phase in self.seconds.items()}
 
     def agreement(self) -> tuple[list[str], np.ndarray]:
-        """Classes, and per cent of their samples that the classifier takes for them [classes, M]; NaN: not asked."""
+        """Classes, and per cent of their samples that the worst seed takes for them [classes, M]; NaN: not asked."""
         tasks = max((task for of_class in self.health.values() for task in of_class), default=-1) + 1
         values = np.full((len(self.health), tasks), np.nan)
         for i, of_class in enumerate(self.health.values()):
             for task, figures in of_class.items():
-                if "agreement" in figures:
-                    values[i, task] = 100 * np.mean(figures["agreement"])
+                share = agreement(figures)
+                values[i, task] = np.nan if share is None else 100 * share
         return list(self.health), values
 
 
-def fading(agreement: np.ndarray) -> list[bool]:
-    """Which classes [classes, M] have lost much of their agreement since it was best.
+def fading(percent: np.ndarray) -> list[bool]:
+    """Which classes fade, by their agreement [classes, M] when it was last asked for.
 
     Example:
-        >>> fading(np.array([[99.0, 80.0], [np.nan, 97.0]]))
+        >>> fading(np.array([[99.0, 75.0], [np.nan, 97.0]]))
         [True, False]
     """
-    found = []
-    for of_class in agreement:
-        known = of_class[np.isfinite(of_class)]
-        found.append(bool(len(known) and known.max() - known[-1] > FADES_BY))
-    return found
+    known = [of_class[np.isfinite(of_class)] for of_class in percent]
+    return [bool(len(of_class)) and fades(of_class[-1] / 100) for of_class in known]
 
 
 def _room(found: dict[str, Any], name: str, most: int) -> None:

@@ -13,12 +13,13 @@ from typing import Any
 import numpy as np
 
 from prer.console import clock
+from prer.fading import LOW_AGREEMENT
 from prer.record import Record
 from prer.report.drawing import Drawing, kept
 from prer.report.found import Run
 from prer.report.look import MOST_CLASSES, Remembered
 from prer.report.remembered import remembered
-from prer.report.story import FADES_BY, fading
+from prer.report.story import fading
 from prer.report.wording import is_number, metric, plus_minus, settings, shade_from, signed, text
 
 METRICS = (  # in result.json, on the page, how it is computed
@@ -43,8 +44,9 @@ CARDS = ("accuracy", "bwt", "forgetting_best", "forward_transfer")
 MOST_TASKS = 40  # of a matrix that is shown as a table
 MOST_CELLS = 10_000  # of the matrices of single seeds
 MOST_ROWS = 200  # of other tables
+MOST_WARNINGS = 10  # of classes that fade; the newest
 KEPT = ("memory_samples", "memory_floats", "transient_floats")
-UNSENT = ("folder", "context")  # of the environment: private, or said elsewhere
+UNSENT = ("folder", "context", "warnings")  # of the environment: private, or said elsewhere
 
 
 @dataclass
@@ -57,6 +59,7 @@ class View:
     drawing: Drawing
     memory: Remembered | None = None
     environment: list[tuple[str, str]] = field(default_factory=list)
+    warnings: list[str] = field(default_factory=list)
 
     @property
     def heat(self) -> dict[str, Any] | None:
@@ -117,7 +120,12 @@ class View:
             {"label": label, "fades": fades, "cells": [_cell(v, 0.0) for v in of_class[first:]]}
             for label, of_class, fades in each[:MOST_ROWS]
         ]
-        return {"rows": rows, "tasks": range(first + 1, values.shape[1] + 1), "by": FADES_BY, "all": len(each)}
+        return {
+            "rows": rows,
+            "tasks": range(first + 1, values.shape[1] + 1),
+            "low": 100 * LOW_AGREEMENT,
+            "all": len(each),
+        }
 
     @property
     def health(self) -> list[dict[str, Any]]:
@@ -158,9 +166,12 @@ class View:
 
 def view(run: Run, number: int, full: bool, load: bool, drawing: Drawing) -> View:
     """One run, with its memory where there is room for it."""
-    known = Record(run.path).environment
-    environment = settings({key: value for key, value in known.items() if key not in UNSENT})
-    return View(run, number, full, drawing, remembered(run) if load else None, environment)
+    record = Record(run.path)
+    environment = settings({key: value for key, value in record.environment.items() if key not in UNSENT})
+    warnings = [text(warning, 1000) for warning in record.warnings[:MOST_WARNINGS]]
+    if full:
+        warnings += list(run.story.warnings.values())[-MOST_WARNINGS:]
+    return View(run, number, full, drawing, remembered(run) if load else None, environment, warnings)
 
 
 def _cell(value: float, lowest: float) -> dict[str, Any]:

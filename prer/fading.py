@@ -1,0 +1,50 @@
+"""Which classes a memory is losing: one rule for the terminal and the page, by the health events of a run."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+LOW_AGREEMENT = 0.8  # share of a class's samples that are recognised as this class; below it the class fades
+MOST_NAMES = 5  # in one warning
+
+
+def agreement(health: Mapping[str, Any]) -> float | None:
+    """Share of a class's decoded samples that the worst seed recognises; a mean would hide that seed. None: unknown."""
+    values = health.get("agreement_decoded")
+    known = isinstance(values, list) and values and all(isinstance(v, (int, float)) and 0 <= v <= 1 for v in values)
+    return min(values) if known else None
+
+
+def fades(share: float) -> bool:
+    """Whether a class with this agreement is about to be forgotten."""
+    return share < LOW_AGREEMENT
+
+
+class Fading:
+    """Follows the events of a run, and knows what to warn of after each task."""
+
+    def __init__(self) -> None:
+        self.classes: list[tuple[str, float]] = []  # of the present task, with their agreement
+
+    def warnings(self, event: Mapping[str, Any]) -> list[str]:
+        """What to warn of after this event: a sentence after a task that leaves classes fading."""
+        if event.get("event") == "health":
+            share = agreement(event)
+            if share is not None and fades(share):
+                self.classes.append((repr(event.get("class")), share))
+        elif event.get("event") == "task" and self.classes:
+            found, self.classes = self.classes, []
+            return [_sentence(event.get("task"), found)]
+        return []
+
+
+def _sentence(task: object, classes: Sequence[tuple[str, float]]) -> str:
+    worst = sorted(classes, key=lambda of_class: of_class[1])
+    names = ", ".join(f"{share:.0%} of {name}" for name, share in worst[:MOST_NAMES])
+    more = f" and {len(worst) - MOST_NAMES} more" if len(worst) > MOST_NAMES else ""
+    when = f"after task {task + 1}" if type(task) is int else "after a task"
+    return (
+        f"{when} the memory's samples of some classes are often not recognised as their class (recognised in the worst "
+        f"seed: {names}{more}); these classes may be forgotten. More epochs may help, learner.epochs_autoencoder first."
+    )
