@@ -37,7 +37,10 @@ def commands() -> None:
 @click.option("--device", help="auto, cpu or cuda.  [default: auto]")
 @click.option("--out", default="runs", show_default=True, type=click.Path(path_type=Path), help="Where run folders go.")
 @click.option("--quiet", is_flag=True, help="Print the result's folder and warnings only.")
-def run(settings: tuple[str, ...], seeds: str | None, device: str | None, out: Path, quiet: bool) -> None:
+@click.option("--verbose", is_flag=True, help="Log every epoch; on a terminal the live line shows them anyway.")
+def run(
+    settings: tuple[str, ...], seeds: str | None, device: str | None, out: Path, quiet: bool, verbose: bool
+) -> None:
     """Train and test; without arguments, PRER on the built-in digits with naive beside it.
 
     \b
@@ -60,11 +63,12 @@ def run(settings: tuple[str, ...], seeds: str | None, device: str | None, out: P
     naive = None
     if not settings:  # the built-in job shows what PRER is compared with
         try:
-            naive = execute(_experiment(("learner.name=naive",), seeds, device), out, console, quiet=quiet)
+            beside = _experiment(("learner.name=naive",), seeds, device)
+            naive = execute(beside, out, console, quiet=quiet, verbose=verbose)
         except Interrupted as interrupted:
             interrupted.folder = ""  # to go on with naive alone would leave PRER out
             raise
-    record = execute(experiment, out, console, quiet=quiet)
+    record = execute(experiment, out, console, quiet=quiet, verbose=verbose)
     if quiet:
         _print(str(record.path))
         return
@@ -84,7 +88,8 @@ def run(settings: tuple[str, ...], seeds: str | None, device: str | None, out: P
 @click.argument("folder", type=click.Path(path_type=Path), metavar="RUN")
 @click.option("--force", is_flag=True, help="Also where experiment, data or versions have changed; that is noted.")
 @click.option("--quiet", is_flag=True, help="Print the result's folder and warnings only.")
-def resume(folder: Path, force: bool, quiet: bool) -> None:
+@click.option("--verbose", is_flag=True, help="Log every epoch; on a terminal the live line shows them anyway.")
+def resume(folder: Path, force: bool, quiet: bool, verbose: bool) -> None:
     """Let a run that was stopped go on where it was; its result is that of a run which was never stopped."""
     from rich.console import Console
 
@@ -95,7 +100,7 @@ def resume(folder: Path, force: bool, quiet: bool) -> None:
 
     keep_memory()
     console = Console(emoji=False, highlight=False, stderr=quiet)
-    record = resume(folder, console, quiet=quiet, force=force)
+    record = resume(folder, console, quiet=quiet, verbose=verbose, force=force)
     if quiet:
         _print(str(record.path))
     else:

@@ -88,12 +88,19 @@ class Display:
         tasks: how many there are.
         phases: each phase's epochs.
         quiet: say nothing but warnings.
+        verbose: without a terminal, write a line for every epoch instead of every phase of a task.
     """
 
     def __init__(
-        self, console: Console, title: str, tasks: int, phases: Mapping[str, int], quiet: bool = False
+        self,
+        console: Console,
+        title: str,
+        tasks: int,
+        phases: Mapping[str, int],
+        quiet: bool = False,
+        verbose: bool = False,
     ) -> None:
-        self.console, self.title, self.tasks, self.quiet = console, title, tasks, quiet
+        self.console, self.title, self.tasks, self.quiet, self.verbose = console, title, tasks, quiet, verbose
         self.phases = dict(phases)
         self.pace: dict[str, float] = {}  # the newest epoch's seconds, by phase
         self.fading = Fading()
@@ -131,7 +138,7 @@ class Display:
             done = event["task"] * each + sum(list(self.phases.values())[:before]) + event["epoch"] + 1
             grid.add_row(ProgressBar(total=self.tasks * each, completed=done, width=12), text)
             self.live.update(grid)
-        else:
+        elif self.verbose or event["epoch"] + 1 == event["epochs"]:
             say(self.console, text)
 
     def line(self, event: dict[str, Any]) -> str:

@@ -135,14 +135,18 @@ def digest_of(learner: Learner, matrix: np.ndarray) -> str:
     return sha.hexdigest()
 
 
-def execute(experiment: Experiment, out: Path, console: Console, *, quiet: bool = False) -> Record:
+def execute(
+    experiment: Experiment, out: Path, console: Console, *, quiet: bool = False, verbose: bool = False
+) -> Record:
     """Run an experiment in its folder, from where it was left; one that is finished already stays as it is."""
     record = Record(out / experiment.folder)
     record.claim(experiment.to_toml())
-    return _execute(record, experiment, console, quiet=quiet)
+    return _execute(record, experiment, console, quiet=quiet, verbose=verbose)
 
 
-def resume(folder: Path, console: Console, *, quiet: bool = False, force: bool = False) -> Record:
+def resume(
+    folder: Path, console: Console, *, quiet: bool = False, verbose: bool = False, force: bool = False
+) -> Record:
     """Let a run go on, from its folder alone; `force` also where something has changed since."""
     record = Record(folder.resolve())
     record.check_names()
@@ -154,11 +158,11 @@ def resume(folder: Path, console: Console, *, quiet: bool = False, force: bool =
     if changed and not force:
         raise InputError(f"the experiment of {folder} has changed: {'; '.join(changed)}; undo that, or take --force")
     with record.as_it_began():
-        return _execute(record, experiment, console, quiet=quiet, force=force)
+        return _execute(record, experiment, console, quiet=quiet, verbose=verbose, force=force)
 
 
 def _execute(
-    record: Record, experiment: Experiment, console: Console, *, quiet: bool = False, force: bool = False
+    record: Record, experiment: Experiment, console: Console, *, quiet: bool, verbose: bool, force: bool = False
 ) -> Record:
     finished = record.result is not None
     if finished and not experiment.stream.is_there():
@@ -180,7 +184,8 @@ def _execute(
         few = too_few_steps(learner, min(task.train([0]).shape[1] for task in stream))
         keeper = _keeper(record, context | here, force, len(stream), phases, [few] if few else [])
         try:
-            _train(record, experiment, stream, device, phases, keeper, console, quiet)
+            display = Display(console, experiment.name, len(stream), phases, quiet, verbose)
+            _train(record, experiment, stream, device, keeper, display)
         except Interrupted as interrupted:
             interrupted.folder = str(record.path)
             raise
@@ -217,22 +222,15 @@ def _keeper(
 
 
 def _train(
-    record: Record,
-    experiment: Experiment,
-    stream: Stream,
-    device: str,
-    phases: Mapping[str, int],
-    keeper: Keeper,
-    console: Console,
-    quiet: bool,
+    record: Record, experiment: Experiment, stream: Stream, device: str, keeper: Keeper, display: Display
 ) -> None:
-    learner, before = experiment.learner, keeper.before
-    if not quiet:
+    learner, before, console = experiment.learner, keeper.before, display.console
+    if not display.quiet:
         say(console, describe(stream))
         warn(console, record.warnings)
-    if before and not quiet:
+    if before and not display.quiet:
         say(console, f"going on from {record.path}, at task {before.about['tasks'] + 1} of {len(stream)}")
-    with keeper.listening(), Display(console, experiment.name, len(stream), phases, quiet) as display:
+    with keeper.listening(), display:
 
         def observe(event: dict[str, Any]) -> None:
             record.event(event)

@@ -153,7 +153,7 @@ def test_every_public_name_is_listed_without_torch_and_can_be_imported():
 # -- a run and its folder --------------------------------------------------------------------------------------------
 
 
-def test_a_run_ends_well_with_one_line_for_each_epoch(first):
+def test_a_run_ends_well_with_one_line_for_each_phase_of_a_task(first):
     done, folder = first
     assert (done.returncode, done.stderr) == (0, "")
     lines = done.stdout.splitlines()
@@ -279,7 +279,7 @@ def test_an_experiment_comes_from_a_file_with_the_command_line_above_it(capsys, 
 def test_no_arguments_run_naive_and_prer_with_the_same_seeds(capsys, monkeypatch, finished):
     asked = []
 
-    def execute(experiment, out, console, quiet):
+    def execute(experiment, out, console, quiet, verbose):
         asked.append((experiment.learner.name, experiment.stream.data, experiment.seeds, experiment.device, out))
         return prer.record.Record(finished)
 
@@ -324,6 +324,16 @@ def test_quiet_prints_the_folder_alone(capsys, arrays, out):
     assert printed.startswith(f"{out}/my-npz-naive-")
     assert printed.count("\n") == 1
     assert (Path(printed.strip()) / "result.json").exists()
+
+
+def test_every_epoch_is_logged_for_who_asks_for_it(capsys, arrays):
+    command = ("run", arrays, *NAIVE, "learner.epochs=3", "--seeds", "1", "--device", "cpu")
+    assert len(re.findall(r"^task ./2 .* epoch   3/3 ", said(capsys, *command), re.M)) == 2
+    (folder,) = Path("runs").iterdir()
+    for verbose, lines in (((), 2), (("--verbose",), 6)):
+        (folder / "result.json").unlink()
+        assert len(re.findall(r"^task ./2 ", said(capsys, "resume", folder, *verbose), re.M)) == lines
+    assert len(re.findall(r"^task ./2 ", said(capsys, *command, "--out", "other", "--verbose"), re.M)) == 6
 
 
 def test_an_unfinished_run_begins_anew(capsys, finished):
@@ -607,7 +617,17 @@ def test_a_run_that_diverges_ends_with_1_and_says_where(arrays):
 def test_an_interrupted_run_ends_with_130_and_says_how_to_go_on(capsys, arrays):
     # A shell that started the tests in the background has made all its children deaf to the signal.
     listen = "import signal; signal.signal(signal.SIGINT, signal.default_int_handler); "
-    command = [*COMMAND[:2], listen + COMMAND[2], "run", arrays, *NAIVE, "--seeds", "1", "learner.epochs=100000"]
+    command = [
+        *COMMAND[:2],
+        listen + COMMAND[2],
+        "run",
+        arrays,
+        *NAIVE,
+        "--seeds",
+        "1",
+        "learner.epochs=100000",
+        "--verbose",
+    ]
     pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
     with subprocess.Popen(command, env=environment(), **pipes) as running:
         try:
