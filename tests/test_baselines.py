@@ -4,10 +4,12 @@ import copy
 import gc
 import weakref
 
+import hypothesis
 import numpy as np
 import pytest
 import torch
 import torch.nn.functional as F
+from hypothesis import strategies as st
 from scipy import stats
 from scipy.optimize import nnls
 from test_learners import TINY, blobs, captured, make, one_head, reachable_tensors, started
@@ -371,12 +373,25 @@ def test_a_gradient_that_hurts_nobody_stays_bit_for_bit():
         assert not (x[:10] == g[:10]).all(1).any()
 
 
-def test_seeds_are_projected_as_if_each_were_alone():
-    rng = np.random.default_rng(1)
-    for kind in KINDS:
-        g, G = map(torch.tensor, problems(kind, 8, rng))
-        each = torch.cat([project(g[i : i + 1], G[i : i + 1], 0.1) for i in range(8)])
-        torch.testing.assert_close(project(g, G, 0.1), each, rtol=1e-6, atol=1e-6)
+@hypothesis.settings(max_examples=100, deadline=None, derandomize=True, database=None)
+@hypothesis.given(
+    kind=st.sampled_from(KINDS),
+    most=st.sampled_from([6, 20]),  # solved by enumeration, and by pivoting
+    powers=st.lists(st.integers(-12, 12), min_size=4, max_size=4),
+    margin=st.sampled_from([0.0, 0.5]),
+    draw=st.integers(0, 2**32 - 1),
+)
+def test_a_seed_is_projected_alike_alone_and_among_any_others(kind, most, powers, margin, draw):
+    rng = np.random.default_rng(draw)
+    g, G = map(torch.tensor, problems(kind, 7, rng, most))
+    g[:4] *= 10.0 ** torch.tensor(powers).unsqueeze(1)  # neighbours of quite other sizes
+    G[4] *= torch.where(G[4] @ g[4] < 0, -1.0, 1.0).unsqueeze(1)  # one that has nothing to solve
+    G[5, 0], g[6] = torch.nan, torch.inf  # and two that have diverged
+    together = project(g, G, margin)
+    for seed in range(5):
+        single = project(g[seed : seed + 1], G[seed : seed + 1], margin)[0]
+        # Products of several matrices may round otherwise than those of one.
+        torch.testing.assert_close(together[seed], single, rtol=1e-6, atol=1e-6 * float(g[seed].norm()))
 
 
 def test_the_margin_is_added_to_every_multiplier():
