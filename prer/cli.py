@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 import shlex
 import sys
@@ -303,17 +304,18 @@ def bench(quick: bool, against: tuple[str, ...], device: str, file: Path | None)
 
     from prer.bench import suite, table
     from prer.console import say
+    from prer.output import check_output, write_output
 
     console = Console(emoji=False, highlight=False)
     if file is not None:
-        suite.check_writable(file)
+        check_output(file, "--json")
     sizes = suite.QUICK if quick else suite.FULL
     record = suite.measure(sizes, against, device, lambda part: say(console, f"measuring {part}"))
     options = [*(["--quick"] if quick else []), *(f"--against {name}" for name in against), f"--device {device}"]
     record = {"command": " ".join(["prer bench", *options])} | record
     table.show(console, record)
     if file is not None:
-        suite.write(file, record)
+        write_output(file, json.dumps(record, indent=1).encode() + b"\n", "--json")
         _print(f"Written: {file}")
 
 
@@ -396,15 +398,13 @@ def best_of_sweep(
     """Write the best point of a sweep, by the mean over its seeds, as an experiment."""
     from prer.best import best
     from prer.follow import about
+    from prer.output import write_output
     from prer.sweep import Sweep
 
     if file_out.resolve() == file.resolve():
         raise InputError(f"{file_out} is the sweep itself; give another file by -o")
     winner = best(Sweep.read(file, _overrides(settings, seeds, device)).points(), out, by)
-    try:
-        file_out.write_text(winner.to_test().to_toml(), "utf-8")
-    except OSError as error:
-        raise InputError(f"cannot write {file_out}: {error.strerror}; give another file by -o") from None
+    write_output(file_out, winner.to_test().to_toml().encode(), "-o")
     for line in (*about(winner, by), f"Written: {file_out}; run it by: prer run {file_out}"):
         _print(line)
 

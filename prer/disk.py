@@ -3,6 +3,7 @@
 import hashlib
 import json
 import os
+import shutil
 import stat
 from pathlib import Path
 from typing import Any
@@ -11,12 +12,25 @@ MOST_TOML = 2**20  # bytes; it is read slowly
 
 
 def durable(file: Path, data: bytes) -> None:
-    """Write a file anew, and return when it would survive a loss of power."""
+    """Write a file anew, and return when it would survive a loss of power; where that fails, leave no part of it."""
     file.unlink(missing_ok=True)  # should it be a link, what it leads to stays as it is
-    with file.open("xb") as target:
-        target.write(data)
-        target.flush()
-        os.fsync(target.fileno())
+    try:
+        with file.open("xb") as target:
+            target.write(data)
+            target.flush()
+            os.fsync(target.fileno())
+    except OSError:
+        file.unlink(missing_ok=True)
+        raise
+
+
+def replace_file(file: Path, data: bytes) -> None:
+    """Replace a file, so that after a crash either the old or the new one is there, whole; its mode stays."""
+    new = file.with_name(f".{file.name}.new")
+    durable(new, data)
+    if file.exists():
+        shutil.copymode(file, new)
+    new.replace(file)
 
 
 def settle(folder: Path) -> None:

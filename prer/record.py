@@ -20,7 +20,7 @@ from typing import Any
 
 from filelock import FileLock, Timeout
 
-from prer.disk import MOST_TOML, checksum, content, durable
+from prer.disk import MOST_TOML, checksum, content, replace_file
 from prer.errors import InputError
 from prer.version import __version__
 
@@ -291,10 +291,7 @@ class Record:
         return content(self.path / name, MOST_TOML if name.endswith(".toml") else MOST_BYTES).decode("utf-8")
 
     def _write(self, name: str, text: str) -> None:
-        """Replace a file, so that after a crash either the old or the new one is there, whole."""
-        temporary = self.path / f".{name}.new"
-        durable(temporary, text.encode())
-        temporary.replace(self.path / name)
+        replace_file(self.path / name, text.encode())
 
 
 def _event(line: bytes) -> dict[str, Any]:

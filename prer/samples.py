@@ -16,6 +16,7 @@ from prer.data.files import find, read_new
 from prer.data.guard import shown
 from prer.data.reading import Reading
 from prer.errors import InputError
+from prer.output import write_output
 
 
 def samples(file: Path, known: Reading) -> tuple[Any, np.ndarray | None]:
@@ -31,17 +32,16 @@ def write(made: Tensor, label: str, file: Path | None) -> Path:
     images = made.dim() == 4
     safe = re.sub(r"[^\w-]+", "-", label)[:60].strip("-") or "samples"
     file = file or Path(f"{safe}.{'png' if images else 'npy'}")
-    try:
-        if file.suffix.lower() == ".npy":
-            np.save(file, made.numpy(), allow_pickle=False)
-        elif file.suffix.lower() == ".png" and images:
-            from PIL import Image
+    data = io.BytesIO()
+    if file.suffix.lower() == ".npy":
+        np.save(data, made.numpy(), allow_pickle=False)
+    elif file.suffix.lower() == ".png" and images:
+        from PIL import Image
 
-            Image.fromarray(grid(made.numpy())).save(file)
-        else:
-            raise InputError(f"{shown(file)}: {'a .png or .npy' if images else 'vectors need an .npy'}, please")
-    except OSError as error:
-        raise InputError(f"cannot write {shown(file)}: {error.strerror or error}") from None
+        Image.fromarray(grid(made.numpy())).save(data, "PNG")
+    else:
+        raise InputError(f"{shown(file)}: {'a .png or .npy' if images else 'vectors need an .npy'}, please")
+    write_output(file, data.getvalue(), "-o")
     return file
 
 

@@ -160,7 +160,7 @@ def test_the_command_prints_tables_and_writes_json(no_threads, monkeypatch, tmp_
         (["--against", "avalanche"], "pip install avalanche-lib"),
         (["--against", "nflow"], "did you mean 'nflows'?"),
         (["--device", "tpu"], "device 'tpu' is not there"),
-        (["--json", "no/such/folder/bench.json"], "give another file by --json"),
+        (["--json", "no/such/folder/bench.json"], "give another --json"),
     ],
 )
 def test_wrong_input_is_a_sentence(arguments, text, monkeypatch, capsys):

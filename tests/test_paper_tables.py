@@ -248,8 +248,6 @@ def test_the_document_says_what_has_run_and_what_has_not(tmp_path, mnist):
     assert str(tmp_path) not in text
     for rows in TABLES_OF_THE_PAPER:
         assert rows in text
-    path = document.save(text, tmp_path / "R.md")
-    assert path.read_text("utf-8") == text
     for block in re.findall(r"(?:^\|.*\n)+", text, re.MULTILINE):
         assert len({len(row) for row in in_markdown(block)}) == 1
 
@@ -360,5 +358,5 @@ def test_files_are_written_or_the_reason_is_said(tmp_path):
     paths = save("two", [NASTY, NASTY], tmp_path / "new")
     assert [path.name for path in paths] == ["two.md", "two.tex", "nasty.csv"] and all(p.stat().st_size for p in paths)
     (tmp_path / "file").write_text("")
-    with pytest.raises(ValueError, match=r"cannot write tables into .*file.*give another --out"):
+    with pytest.raises(ValueError, match=r"cannot write .*file.*give another --out"):
         save("two", [NASTY], tmp_path / "file")

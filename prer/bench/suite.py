@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import json
 import os
 from collections.abc import Callable, Sequence
-from pathlib import Path
 from typing import Any, NamedTuple
 
 import torch
@@ -13,7 +11,6 @@ import torch
 from prer.address import as_device
 from prer.bench import flows, growth, peers, seeds, steps
 from prer.computing import keep_memory
-from prer.errors import InputError
 from prer.record import environment
 
 
@@ -55,17 +52,3 @@ def measure(
         "flow": flows.compare(sizes.flows, device, of_flows, say),
         "growth": growth.compare(sizes.growth, device, say),
     }
-
-
-def check_writable(path: Path) -> None:
-    """Refuse a file that cannot be written, before minutes are spent on what would go there."""
-    try:
-        with path.open("a"):
-            pass
-    except OSError as error:
-        raise InputError(f"cannot write {path}: {error.strerror}; give another file by --json") from None
-
-
-def write(path: Path, record: dict[str, Any]) -> None:
-    """The whole record as JSON, with every time that was taken."""
-    path.write_text(json.dumps(record, indent=1) + "\n", "utf-8")

@@ -7,7 +7,6 @@ from pathlib import Path
 from typing import NamedTuple
 
 from prer.engines import Outcome
-from prer.errors import InputError
 from prer.paper import ablation, claims, significance, table1, table2
 from prer.paper.inconsistencies import inconsistencies
 from prer.paper.plan import Key, Request, data_of
@@ -130,12 +129,3 @@ def _options(request: Request, data: str, name: str) -> str:
     path = f" --data {data}=PATH/{Path(request.paths[data]).resolve().name}" if data in request.paths else ""
     given = {"--seeds": None if name == "table2" else request.seeds, "--device": request.device}
     return path + "".join(f" {key} {value}" for key, value in given.items() if value) + " --fast" * request.fast
-
-
-def save(document: str, path: Path) -> Path:
-    """Write it."""
-    try:
-        path.write_text(document, "utf-8")
-    except OSError as error:
-        raise InputError(f"cannot write {path}: {error.strerror}; give another file by --write") from None
-    return path

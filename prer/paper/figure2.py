@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+import io
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -12,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from prer.errors import InputError
+from prer.output import write_into
 from prer.report.plotting import matplotlib_defaults
 
 if TYPE_CHECKING:
@@ -120,12 +122,8 @@ def _scatter(
 
 def save(figure: Figure, out: Path) -> list[Path]:
     """Write the figure as SVG, PDF and PNG, the same bytes for the same figure."""
-    paths = [out / f"figure2.{kind}" for kind in DATES]
-    try:
-        out.mkdir(parents=True, exist_ok=True)
-        with matplotlib_defaults(STYLE):
-            for path, dates in zip(paths, DATES.values(), strict=True):
-                figure.savefig(path, metadata=dates, dpi=200)
-    except OSError as error:
-        raise InputError(f"cannot write the figure into {out}: {error.strerror}; give another --out") from None
-    return paths
+    drawn = {kind: io.BytesIO() for kind in DATES}
+    with matplotlib_defaults(STYLE):
+        for kind, dates in DATES.items():
+            figure.savefig(drawn[kind], format=kind, metadata=dates, dpi=200)
+    return write_into(out, {f"figure2.{kind}": data.getvalue() for kind, data in drawn.items()}, "--out")

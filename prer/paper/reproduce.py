@@ -13,12 +13,13 @@ from rich.console import Console
 from prer.console import say
 from prer.data.catalogue import CATALOGUE
 from prer.data.fetch import fetch
-from prer.disk import content
+from prer.disk import content, replace_file
 from prer.display import Downloads
 from prer.engines import Local, Outcome, ended_before
 from prer.errors import InputError, RunError
 from prer.experiment import Experiment
 from prer.follow import follow
+from prer.output import write_output
 from prer.paper import ablation, document, figure2, plan
 from prer.paper.document import TABLES, Clock, tables_of
 from prer.paper.plan import NOT_RUN, Key, Request
@@ -75,7 +76,8 @@ def reproduce(
                 missing |= draw(console, outcomes, out)
     if write is not None:
         every = {name: found(NEEDED[name](whole), out) for name in TABLES}
-        say(console, f"Written: {document.save(document.text(whole, every, clocks(out)), write)}")
+        write_output(write, document.text(whole, every, clocks(out)).encode(), "--write")
+        say(console, f"Written: {write}")
     if part == "all" and request.fast:
         say(console, f"The {LARGE} are left out, too many runs for a quick look: prer reproduce {LARGE} --fast")
     if missing and not request.finished:
@@ -127,7 +129,7 @@ def note_clock(console: Console, out: Path, part: str, clock: Clock) -> None:
     if len(clock.folders) > len(known[part].folders if part in known else ()):
         plain = {name: of_part._asdict() for name, of_part in (known | {part: clock}).items()}
         try:
-            (out / CLOCKS).write_text(json.dumps(plain, indent=1) + "\n", "utf-8")
+            replace_file(out / CLOCKS, json.dumps(plain, indent=1).encode() + b"\n")
         except OSError as error:  # the runs are worth more than how long they took
             say(console, f"warning: cannot write {out / CLOCKS}: {error.strerror}", "yellow")
 

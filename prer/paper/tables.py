@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from prer.errors import InputError
+from prer.output import write_into
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -155,10 +155,4 @@ def save(name: str, tables: Sequence[Table], out: Path) -> list[Path]:
     """Write tables that belong together as one Markdown and one LaTeX file, and each as a CSV file."""
     texts = {f"{name}.md": "\n".join(map(markdown, tables)), f"{name}.tex": "\n".join(map(latex, tables))}
     texts |= {f"{table.name}.csv": csv_text(table) for table in tables}
-    try:
-        out.mkdir(parents=True, exist_ok=True)
-        for file, text in texts.items():
-            (out / file).write_text(text, "utf-8")
-    except OSError as error:
-        raise InputError(f"cannot write tables into {out}: {error.strerror}; give another --out") from None
-    return [out / file for file in texts]
+    return write_into(out, {file: text.encode() for file, text in texts.items()}, "--out")

@@ -11,8 +11,7 @@ from typing import Any
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup
 
-from prer.disk import durable
-from prer.errors import InputError
+from prer.output import write_output
 from prer.report.comparison import columns, costs, row, tests
 from prer.report.drawing import Drawing
 from prer.report.found import Run
@@ -68,11 +67,8 @@ def _costs(runs: Sequence[Run], drawing: Drawing) -> list[dict[str, Any]]:
     return found
 
 
-def write(page: str, file: Path) -> None:
-    """Put the page in its place at once, so that nobody ever reads half of it."""
-    temporary = file.with_name(f".{file.name}.new")
-    try:
-        durable(temporary, page.encode("utf-8", "backslashreplace"))
-        temporary.replace(file)
-    except OSError as error:
-        raise InputError(f"cannot write {file}: {error.strerror}; give another file by -o") from None
+def write(page: str, file: Path) -> int:
+    """Put the page in its place at once, so that nobody ever reads half of it; the number of its bytes."""
+    data = page.encode("utf-8", "backslashreplace")
+    write_output(file, data, "-o")
+    return len(data)

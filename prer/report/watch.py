@@ -23,8 +23,8 @@ def report(folders: Sequence[Path], file: Path, say: Say, *, watch: bool = False
     _tell(runs, complaints, say)
     if watch:
         runs, complaints = _follow(folders, file, say)
-    write(build(runs, complaints), file)
-    say(f"Written: {file} ({file.stat().st_size / 1e6:.1f} MB)")
+    size = write(build(runs, complaints), file)
+    say(f"Written: {file} ({size / 1e6:.1f} MB)")
 
 
 def _tell(runs: Sequence[Run], complaints: Sequence[str], say: Say) -> None:
