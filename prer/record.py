@@ -12,7 +12,7 @@ import time
 import tomllib
 from collections import deque
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import chdir, contextmanager, nullcontext
+from contextlib import ExitStack, chdir, contextmanager, suppress
 from dataclasses import dataclass
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
@@ -145,9 +145,12 @@ class Record:
 
     @contextmanager
     def as_it_began(self) -> Iterator[None]:
-        """Work in the folder in which the run began: the paths of its experiment may begin there."""
+        """Work in the folder in which the run began, if it can be entered: paths of its experiment may begin there."""
         folder = self.environment.get("folder")
-        with chdir(folder) if isinstance(folder, str) and os.path.isdir(folder) else nullcontext():  # noqa: PTH112
+        with ExitStack() as stack:
+            if isinstance(folder, str):
+                with suppress(OSError, ValueError):  # it is gone, not ours, or no name of a folder
+                    stack.enter_context(chdir(folder))
             yield
 
     def start(

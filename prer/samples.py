@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+import io
 import math
 import re
 from pathlib import Path

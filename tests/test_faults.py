@@ -401,6 +401,22 @@ def without_privileges():
     assert ctypes.CDLL(None).capset(ctypes.byref(Header(0x20080522, 0)), nothing) == 0
 
 
+@pytest.mark.parametrize("command", ["resume", "privacy"])
+def test_a_folder_that_may_not_be_entered_is_not(run, whole, here, command):
+    folder, closed = run if command == "resume" else copied(whole, here / "done"), here / "closed"
+    about = json.loads((folder / "environment.json").read_text()) | {"folder": str(closed)}
+    (folder / "environment.json").write_text(json.dumps(about))
+    closed.mkdir()
+    closed.chmod(0o000)
+    try:
+        code, out, err = ended(begun([command, folder], without_privileges))
+    finally:
+        closed.chmod(0o755)
+    assert (code, err) == (0, "")  # the data lies where we are
+    assert "It means" in out
+    assert digest(folder) == digest(whole)
+
+
 def test_a_folder_that_may_not_be_written_is_refused_and_a_finished_run_is_shown_from_it(capsys, run, whole):
     before = contents(run)
     for folder in (run, run / "checkpoint"):
