@@ -317,6 +317,7 @@ def _whole(result: dict[str, Any]) -> bool:
         all(isinstance(n, (int, float)) and abs(n) < 1e18 for n in numbers)
         and all(isinstance(t, str) for t in texts)
         and len(tasks) == 1
+        and 0 not in tasks
         and len(result["matrix"]) == len(result["seeds"])
     )
 

@@ -232,6 +232,13 @@ def test_data_that_is_a_device_or_a_pipe_is_not_waited_for(tmp_path, run):
 # -- sizes -----------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.parametrize("matrix", [[[], []], [[[]], [[]]], [[[1.0], []], [[], [1.0]]]])
+def test_a_matrix_of_no_task_is_refused(capsys, done, matrix):
+    signed_result(done, matrix=matrix)
+    for command in ("show", "resume"):
+        assert "result.json cannot be read; delete it" in refused(capsys, command, done)
+
+
 @pytest.mark.parametrize("name", FILES)
 def test_ten_gigabytes_in_place_of_a_file_are_not_read(broken_off, whole, tmp_path, name):
     run = copied(whole if name.startswith(("result", "model")) else broken_off, tmp_path / "in")
