@@ -10,7 +10,6 @@ import stat
 import subprocess
 import time
 import tomllib
-from collections import deque
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, chdir, contextmanager, suppress
 from dataclasses import dataclass
@@ -30,6 +29,7 @@ FOLDERS = ("checkpoint", "model", "memory")
 LOCK = FILES[-1]
 HARMLESS = (LOCK, f".{FILES[0]}.new")  # all that there is of a run that was killed as it wrote its experiment
 MOST_BYTES = 2**28  # of a file that is read whole; the matrix of a thousand tasks and ten seeds is smaller
+MOST_EVENTS = 2**26  # bytes of all events of a run that are read
 GLANCE = 2**15  # bytes of the newest events
 MOST_LINE = 2**24  # characters of an event that is looked at
 RECORDED_PACKAGES = ("torch", "numpy", "scikit-learn", "safetensors")
@@ -242,13 +242,20 @@ class Record:
             file.write(json.dumps(_finite(event), allow_nan=False) + "\n")
 
     def events(self, follow: bool = False, pause: float = 1.0) -> Iterator[dict[str, Any]]:
-        """The events that are whole, {} for a line that is none; with `follow` also those that come until it ends."""
+        """The events that are whole, {} for a line that is none; with `follow` also those that come until it ends.
+
+        Raises:
+            InputError: the file is too large to be read.
+        """
         file, position = self.path / "events.jsonl", 0
         while True:
             ended = not follow or not self.running()  # asked before reading: what comes before is then there
             try:
-                if not stat.S_ISREG(file.lstat().st_mode):
+                about = file.lstat()
+                if not stat.S_ISREG(about.st_mode):
                     return  # a pipe would keep us waiting
+                if about.st_size > MOST_EVENTS:
+                    raise InputError(f"{file} is too large; events are read up to {MOST_EVENTS >> 20} MiB")
                 with file.open("rb") as events:
                     position = position if position <= events.seek(0, os.SEEK_END) else 0  # the run began anew
                     events.seek(position)
@@ -280,7 +287,7 @@ class Record:
     @property
     def failure(self) -> str:
         """Why the run failed when it was last tried; empty where it did not."""
-        last = deque(self.events(), maxlen=1)
+        last = self.newest()[-1:]
         return str(last[0].get("reason", "")) if last and last[0].get("event") == "failed" else ""
 
     def finish(self, result: dict[str, Any]) -> None:

@@ -232,6 +232,15 @@ def test_data_that_is_a_device_or_a_pipe_is_not_waited_for(tmp_path, run):
 # -- sizes -----------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.parametrize("command", [["track"], ["track", "--follow"], ["report"]])
+def test_a_giant_file_of_events_is_not_read(broken_off, tmp_path, monkeypatch, command):
+    monkeypatch.chdir(tmp_path)
+    run = copied(broken_off, tmp_path / "in")
+    os.truncate(run / "events.jsonl", 64 * 2**30)
+    code, err = bounded(*command, run)
+    assert code == 0 if command == ["report"] else "events.jsonl is too large; events are read up to 64 MiB" in err
+
+
 @pytest.mark.parametrize("matrix", [[[], []], [[[]], [[]]], [[[1.0], []], [[], [1.0]]]])
 def test_a_matrix_of_no_task_is_refused(capsys, done, matrix):
     signed_result(done, matrix=matrix)

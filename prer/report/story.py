@@ -11,11 +11,11 @@ from typing import Any
 
 import numpy as np
 
+from prer.errors import InputError
 from prer.fading import Fading, agreement, fades
 from prer.record import Record
 from prer.report.wording import numbers, text
 
-MOST_BYTES = 2**26  # of the events of one run
 MOST_TASKS, MOST_SEEDS, MOST_CLASSES, MOST_PHASES = 2000, 1000, 5000, 20  # more are not shown
 MOST_CELLS = 6e6  # of all matrices
 HEALTH = ("agreement", "agreement_decoded", "reconstruction", "distance", "nll")
@@ -43,10 +43,8 @@ class Story:
         """The events in a run folder, or none."""
         story = cls()
         try:
-            about = (folder / "events.jsonl").lstat()
-            if not S_ISREG(about.st_mode) or about.st_size > MOST_BYTES:
-                story.complaint = "its events cannot be read"
-                return story
+            if not S_ISREG((folder / "events.jsonl").lstat().st_mode):
+                raise OSError("a pipe would keep us waiting")
             for event in Record(folder).events():
                 try:
                     story.take(event)
@@ -54,7 +52,7 @@ class Story:
                     story.strange += 1
         except FileNotFoundError:
             story.complaint = "it has no events yet"
-        except OSError:
+        except (InputError, OSError):
             story.complaint = "its events cannot be read"
         return story
 
