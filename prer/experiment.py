@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import re
+import stat
 import tomllib
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -65,21 +66,14 @@ class Experiment:
             )
         kind = tables["learner"].get("name", "prer")
         if not isinstance(kind, str) or kind not in LEARNERS:
-            raise InputError(
-                f"unknown learner {kind!r}{did_you_mean(str(kind), LEARNERS)}; there are {', '.join(LEARNERS)}"
-            )
+            raise InputError(f"unknown learner {kind!r}{did_you_mean(str(kind), LEARNERS)}")
         tables = merged(recommended(str(like), kind), tables)
         tables["learner"].pop("name", None)
         stream = build(Source, tables["stream"], "stream", {})
         learner = build(LEARNERS[kind], tables["learner"], "learner", _owners(kind))
         name = typed(tables.get("name", f"{stream.name}-{kind}"), str, "name")
-        seeds = tables.get("seeds", 5)
-        if isinstance(seeds, str):
-            raise InputError(f"seeds={seeds!r}: give a number, or several such as 0,1,7")
-        if type(seeds) is not int:
-            seeds = typed(seeds, tuple[int, ...], "seeds")
         device = typed(tables.get("device", "auto"), str, "device")
-        return cls(name=name, seeds=as_seeds(seeds), device=device, stream=stream, learner=learner)
+        return cls(name=name, seeds=seeds_of(tables), device=device, stream=stream, learner=learner)
 
     def tables(self) -> dict[str, Any]:
         """The experiment as plain values, defaults filled in."""
@@ -110,6 +104,14 @@ class Experiment:
         return f"{slug or 'run'}-{self.hash}"
 
 
+def seeds_of(tables: Mapping[str, Any]) -> tuple[int, ...]:
+    """The seeds of an experiment: as many as it says, or those it lists."""
+    seeds = tables.get("seeds", 5)
+    if type(seeds) is not int and not isinstance(seeds, (list, tuple)):
+        raise InputError(f"seeds={seeds!r}: give a whole number or a list of them: --seeds 0,1,7, or seeds=[0,1,7]")
+    return as_seeds(seeds if type(seeds) is int else typed(seeds, tuple[int, ...], "seeds"))
+
+
 @contextmanager
 def reading(path: Path, wanted: str) -> Iterator[None]:
     """Turn what goes wrong while a TOML file is read into a sentence."""
@@ -126,7 +128,9 @@ def reading(path: Path, wanted: str) -> Iterator[None]:
 
 
 def tables_of(path: Path) -> dict[str, Any]:
-    """What a TOML file says; where it is a device, that has no end."""
+    """What a TOML file says; a pipe is refused, which might never end, or never begin."""
+    if not stat.S_ISREG(path.stat().st_mode):
+        raise ValueError("it is not a regular file")
     with path.open("rb") as file:
         text = file.read(MOST_TOML + 1)
     if len(text) > MOST_TOML:

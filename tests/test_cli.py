@@ -443,6 +443,22 @@ def test_wrong_input_ends_a_process_with_2(tmp_path, case):
     assert re.fullmatch(r"prer: [^\n]+\n", done.stderr)
 
 
+@pytest.mark.parametrize("command", [["run"], ["sweep"], ["sweep", "best"]])
+def test_a_pipe_in_place_of_an_experiment_is_not_waited_for(tmp_path, command):
+    os.mkfifo(tmp_path / "e.toml")
+    done = subprocess.run(
+        [*COMMAND, *command, "e.toml"], cwd=tmp_path, env=environment(), capture_output=True, text=True, timeout=60
+    )
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr == "prer: e.toml cannot be read as TOML: it is not a regular file\n"
+
+
+def test_an_experiment_may_be_a_link(capsys, arrays, tmp_path):
+    (tmp_path / "e.toml").write_text("seeds = 2")
+    (tmp_path / "link.toml").symlink_to("e.toml")
+    assert "runs" in said(capsys, "run", "link.toml", arrays, *NAIVE, "--quiet")
+
+
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [

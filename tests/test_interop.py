@@ -93,6 +93,23 @@ def test_lines_that_are_not_ours_are_left_out(finished, tmp_path):
     assert list(scalars(tmp_path)) == [Scalar(4, "seconds/flow", 0, 1.5)]
 
 
+@pytest.mark.parametrize(("given", "meant"), [("2", [0, 1]), ("[3, 8]", [3, 8])])
+def test_seeds_mean_what_they_mean_in_an_experiment(tmp_path, given, meant):
+    (tmp_path / "experiment.toml").write_text(f"seeds = {given}\n")
+    event = {"event": "epoch", "task": 0, "phase": "head", "epoch": 0, "epochs": 1, "loss": [1.0, 2.0], "seconds": 1.0}
+    (tmp_path / "events.jsonl").write_text(json.dumps(event) + "\n")
+    losses = [(scalar.seed, scalar.value) for scalar in scalars(tmp_path) if scalar.name == "loss/head"]
+    assert losses == list(zip(meant, [1.0, 2.0], strict=True))
+
+
+@pytest.mark.parametrize("seeds", ["1.5", '"two"', "{}", '[0, "1"]'])
+def test_seeds_that_are_none_are_said_to_be_so(tmp_path, capsys, seeds):
+    (tmp_path / "experiment.toml").write_text(f"seeds = {seeds}\n")
+    with pytest.raises(SystemExit) as ended:
+        main(["track", str(tmp_path)])
+    assert ended.value.code == 2 and "whole number" in capsys.readouterr().err
+
+
 def test_several_runs_cannot_be_followed(finished, capsys):
     with pytest.raises(SystemExit) as ended:
         main(["track", str(finished), str(finished), "--follow"])

@@ -11,10 +11,11 @@ Any tracker is fed in a few lines; here MLflow:
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from prer.experiment import seeds_of
 from prer.record import Record
 
 
@@ -30,7 +31,7 @@ class Scalar(NamedTuple):
 def scalars(run: Path, follow: bool = False, pause: float = 1.0) -> Iterator[Scalar]:
     """All numbers of a run's events, in their order; with `follow` until the run ends or is stopped."""
     record = Record(run)
-    seeds = [seed for seed in record.experiment.get("seeds", []) if type(seed) is int]
+    seeds = seeds_of(record.experiment)
     for event in record.events(follow, pause):
         try:
             yield from of_event(event, seeds)
@@ -38,7 +39,7 @@ def scalars(run: Path, follow: bool = False, pause: float = 1.0) -> Iterator[Sca
             continue
 
 
-def of_event(event: dict[str, Any], seeds: list[int]) -> Iterator[Scalar]:
+def of_event(event: dict[str, Any], seeds: Sequence[int]) -> Iterator[Scalar]:
     """The numbers of one event: losses of an epoch, accuracies after a task, the health of a class."""
     kind, task = event["event"], event["task"]
     if kind == "epoch":
