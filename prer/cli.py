@@ -7,12 +7,14 @@ import re
 import shlex
 import sys
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NoReturn
 
 import click
 
 from prer.errors import NO_MEMORY, InputError, Interrupted, RunError, out_of_memory, printable, sentence
+from prer.terminal import standard_streams
 from prer.version import __version__
 
 if TYPE_CHECKING:
@@ -50,16 +52,14 @@ def run(
     prer run stream.data=my/file.npz stream.classes_per_task=3
     prer run my-experiment.toml --seeds 0,1,7
     """
-    from rich.console import Console
-
     from prer.computing import keep_memory
-    from prer.console import show_result
+    from prer.console import new_console, show_result
     from prer.display import next_steps
     from prer.record import counterpart
     from prer.run import execute
 
     keep_memory()
-    console = Console(emoji=False, highlight=False, stderr=quiet)
+    console = new_console(stderr=quiet)
     experiment = _experiment(settings, seeds, device)
     naive = None
     if not settings:  # the built-in job shows what PRER is compared with
@@ -92,15 +92,13 @@ def run(
 @click.option("--verbose", is_flag=True, help="Log every epoch; on a terminal the live line shows them anyway.")
 def resume(folder: Path, force: bool, quiet: bool, verbose: bool) -> None:
     """Let a run that was stopped go on where it was; its result is that of a run which was never stopped."""
-    from rich.console import Console
-
     from prer.computing import keep_memory
-    from prer.console import show_result
+    from prer.console import new_console, show_result
     from prer.record import counterpart
     from prer.run import resume
 
     keep_memory()
-    console = Console(emoji=False, highlight=False, stderr=quiet)
+    console = new_console(stderr=quiet)
     record = resume(folder, console, quiet=quiet, verbose=verbose, force=force)
     if quiet:
         _print(str(record.path))
@@ -145,12 +143,10 @@ def show(runs: tuple[Path, ...]) -> None:
     prer show runs
     prer show runs/digits-prer-f902fb16
     """
-    from rich.console import Console
-
-    from prer.console import say, show_result, show_runs
+    from prer.console import new_console, say, show_result, show_runs
     from prer.record import Record, counterpart, run_folders
 
-    console, paths = Console(emoji=False, highlight=False), [path for given in runs for path in run_folders(given)]
+    console, paths = new_console(), [path for given in runs for path in run_folders(given)]
     # What a shell's * finds beside runs was not meant; a name that leads nowhere was, and so was the only one.
     other = [path for path in paths if path.exists() and not (path / "experiment.toml").exists()]
     records = [Record(path) for path in paths if path not in other or len(other) == len(paths)]
@@ -200,14 +196,12 @@ def report(runs: tuple[Path, ...], file: Path, watch: bool) -> None:
     prer report runs/digits-prer-f902fb16
     prer report runs -o report.html --watch
     """
-    from rich.console import Console
-
-    from prer.console import say
+    from prer.console import new_console, say
     from prer.report.plotting import import_unconfigured
     from prer.report.watch import report
 
     import_unconfigured()
-    console = Console(emoji=False, highlight=False)
+    console = new_console()
     report(runs, file, lambda line: say(console, line), watch=watch)
 
 
@@ -216,13 +210,11 @@ def report(runs: tuple[Path, ...], file: Path, watch: bool) -> None:
 @click.option("-n", "count", default=1000, show_default=True, type=click.IntRange(1), help="Samples of each seed.")
 def privacy(folder: Path, count: int) -> None:
     """Compare what a run's memory generates with the nearest training samples."""
-    from rich.console import Console
-
-    from prer.console import show_distances
+    from prer.console import new_console, show_distances
     from prer.privacy import check
     from prer.run import load_model
 
-    show_distances(Console(emoji=False, highlight=False), check(*load_model(folder), count))
+    show_distances(new_console(), check(*load_model(folder), count))
 
 
 @commands.command()
@@ -300,13 +292,11 @@ def bench(quick: bool, against: tuple[str, ...], device: str, file: Path | None)
     prer bench --quick
     prer bench --against avalanche --json bench.json
     """
-    from rich.console import Console
-
     from prer.bench import suite, table
-    from prer.console import say
+    from prer.console import new_console, say
     from prer.output import check_output, write_output
 
-    console = Console(emoji=False, highlight=False)
+    console = new_console()
     if file is not None:
         check_output(file, "--json")
     sizes = suite.QUICK if quick else suite.FULL
@@ -368,14 +358,12 @@ def run_sweep(
     workers: int | None,
 ) -> None:
     """Run the points of a sweep that are not finished; `prer sweep SWEEP.toml` is the same."""
-    from rich.console import Console
-
-    from prer.console import say
+    from prer.console import new_console, say
     from prer.engines import engine as engine_of
     from prer.follow import follow, show_points
     from prer.sweep import Sweep
 
-    console, chosen = Console(emoji=False, highlight=False), engine_of(engine, workers)
+    console, chosen = new_console(), engine_of(engine, workers)
     plan = Sweep.read(file, _overrides(settings, seeds, device))
     points = plan.points()
     say(console, f"points of the sweep: {len(points)}; run folders: {out}")
@@ -449,8 +437,7 @@ def reproduce(
     prer reproduce table1 --data kmnist=my/kmnist10k --workers 2
     prer reproduce all --write
     """
-    from rich.console import Console
-
+    from prer.console import new_console
     from prer.paper.ablation import NAMES
     from prer.paper.plan import Request, places
     from prer.paper.reproduce import reproduce
@@ -459,7 +446,7 @@ def reproduce(
     request = Request(names, device, seeds, fast, places(paths), NAMES, finished)
     if fast and write is not None and write == Path("REPRODUCIBILITY.md"):
         write = out / write  # that of the paper's data is not to be lost
-    reproduce(Console(emoji=False, highlight=False), part, request, out, workers, write)
+    reproduce(new_console(), part, request, out, workers, write)
 
 
 @commands.group()
@@ -470,13 +457,11 @@ def data() -> None:
 @data.command("list")
 def list_data() -> None:
     """List the data sets: what they are, their terms, and whether they are here."""
-    from rich.console import Console
-
-    from prer.console import show_catalogue
+    from prer.console import new_console, show_catalogue
     from prer.data.catalogue import CATALOGUE
     from prer.data.entry import data_folder
 
-    show_catalogue(Console(emoji=False, highlight=False), CATALOGUE.values())
+    show_catalogue(new_console(), CATALOGUE.values())
     _print(f"Data folder: {data_folder()} (set PRER_DATA to change it)")
 
 
@@ -489,13 +474,12 @@ def fetch(names: tuple[str, ...]) -> None:
     prer data fetch mnist cifar10
     prer data fetch all
     """
-    from rich.console import Console
-
+    from prer.console import new_console
     from prer.data.fetch import fetch
     from prer.display import Downloads
 
     for entry in _entries(names):
-        with Downloads(Console(emoji=False, highlight=False)) as downloads:
+        with Downloads(new_console()) as downloads:
             where = "built in" if entry.built_in else f"here, {fetch(entry, downloads).path}"
         _print(f"{entry.name}: {where}")
 
@@ -504,12 +488,10 @@ def fetch(names: tuple[str, ...]) -> None:
 @click.argument("names", nargs=-1, metavar="[NAME...]")
 def check(names: tuple[str, ...]) -> None:
     """Compare the files that are here with their known checksums."""
-    from rich.console import Console
-
-    from prer.console import show_states
+    from prer.console import new_console, show_states
     from prer.data.checksums import complaint, examine
 
-    console, results = Console(emoji=False, highlight=False), {}
+    console, results = new_console(), {}
     for entry in _entries(names or ("all",)):
         results[entry.name] = examine(entry)
         show_states(console, entry.name, results[entry.name])
@@ -528,24 +510,32 @@ def _entries(names: tuple[str, ...]) -> list[Entry]:
 
 def main(arguments: list[str] | None = None) -> None:
     """Run a command; wrong input ends with one sentence and exit code 2, a failed run with 1."""
+    with standard_streams():
+        _main(arguments)
+
+
+def _main(arguments: list[str] | None) -> None:
     try:
         commands.main(arguments, prog_name="prer", standalone_mode=False)
     except click.ClickException as error:
-        error.show()
+        with suppress(RunError):
+            error.show()
         sys.exit(error.exit_code)
     except Interrupted as interrupted:
         folder, same = interrupted.folder, sys.argv[1:] if arguments is None else arguments
         how = shlex.join(["prer", *(["resume", folder] if folder else same)])
-        _print(f"interrupted and saved; go on with: {how}", err=True)
-        sys.exit(128 + interrupted.number)
+        _end(f"interrupted and saved; go on with: {how}", 128 + interrupted.number)
     except (click.Abort, KeyboardInterrupt):
-        _print("interrupted; the same command goes on where it was", err=True)
-        sys.exit(130)
+        _end("interrupted; the same command goes on where it was", 130)
     except (InputError, RunError) as error:
-        _print(f"prer: {sentence(error)}", err=True)
-        sys.exit(2 if isinstance(error, InputError) else 1)
+        _end(f"prer: {sentence(error)}", 2 if isinstance(error, InputError) else 1)
     except (RuntimeError, MemoryError) as error:
         if not out_of_memory(error):
             raise
-        _print(f"prer: {NO_MEMORY}", err=True)
-        sys.exit(1)
+        _end(f"prer: {NO_MEMORY}", 1)
+
+
+def _end(why: str, code: int) -> NoReturn:
+    with suppress(RunError):  # standard error is full as well: the exit code must do
+        _print(why, err=True)
+    sys.exit(code)

@@ -37,6 +37,11 @@ def clock(seconds: float) -> str:
     return f"{whole // 60} min {whole % 60} s" if whole < 3600 else f"{whole // 3600} h {whole % 3600 // 60} min"
 
 
+def new_console(stderr: bool = False) -> Console:
+    """The console of a command, on standard output or standard error."""
+    return Console(emoji=False, highlight=False, stderr=stderr)
+
+
 def show_result(console: Console, record: Record, naive: Record | None = None) -> None:
     """The mean matrix, the metrics with naive's beside them, what they mean, and where it all is."""
     result, beside = record.result, naive.result if naive else None

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator, Sequence
+from contextlib import closing
 
 from rich.console import Console, RenderableType
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
@@ -65,7 +66,7 @@ def follow(console: Console, outcomes: Runs, points: Sequence[Experiment]) -> li
         names = [point.folder for point in outcomes.waiting]
         more = f" and {len(names) - MOST_RUNS} more" if len(names) > MOST_RUNS else ""
         say(console, f"to run, with a line when each has ended: {', '.join(names[:MOST_RUNS])}{more}")
-    with Bar(console, outcomes) as bar:
+    with closing(outcomes), Bar(console, outcomes) as bar:
         task = bar.add_task("runs", total=total)
         for outcome in outcomes:
             ended.append(outcome)
