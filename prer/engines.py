@@ -105,12 +105,14 @@ class Worker:
         file, self.errors = folder / f"{experiment.folder}.toml", folder / f"{experiment.folder}.err"
         file.write_text(experiment.to_toml(), "utf-8")
         # Not of our group: a terminal's Ctrl-C would reach it, too, and our SIGTERM, a second signal, end its saving.
-        pipes = {"stdin": subprocess.DEVNULL, "stdout": subprocess.DEVNULL, "start_new_session": True}
+        # Nothing is ever written to its standard input: when this process ends, that is closed, and so the worker ends.
+        pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.DEVNULL, "start_new_session": True}
         with self.errors.open("wb") as errors:
             self.process = subprocess.Popen(command(file, out), stderr=errors, env=environment(), **pipes)
 
     def outcome(self) -> Outcome:
         """How the process ended."""
+        self.process.communicate()
         code, lines = self.process.returncode, self.errors.read_text("utf-8", "replace").splitlines()
         error = lines[-1].removeprefix("prer: ") if lines else f"its process ended with {code}"
         if code < 0:
@@ -120,7 +122,7 @@ class Worker:
 
 def command(file: Path, out: Path) -> list[str]:
     """The command that runs an experiment; -P, so that what lies in the current folder is not imported."""
-    return [sys.executable, "-P", "-m", "prer", "run", str(file), "--quiet", "--out", str(out)]
+    return [sys.executable, "-P", "-m", "prer.worker", str(file), "--quiet", "--out", str(out)]
 
 
 def environment() -> dict[str, str]:
@@ -138,7 +140,7 @@ def end(workers: Sequence[Worker]) -> None:
             worker.process.wait(GRACE)
         except subprocess.TimeoutExpired:
             worker.process.kill()
-            worker.process.wait()
+        worker.process.communicate()  # not before: a worker whose standard input is closed would be told to end twice
 
 
 def ended_before(experiment: Experiment, out: Path) -> Outcome | None:

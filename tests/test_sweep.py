@@ -21,6 +21,7 @@ from rich.console import Console
 
 import prer
 from prer.best import NAMES, best
+from prer.checkpoint import Checkpoint
 from prer.cli import main
 from prer.draws import Choice, Range
 from prer.engines import Local, cores, ended_before, engine
@@ -585,7 +586,8 @@ def test_a_point_that_fails_is_told_and_the_others_go_on(capsys):
     assert "warning: 1 not finished" in called(capsys, "sweep", "best", "sweep.toml")[1]
 
 
-def test_a_killed_sweep_leaves_no_orphan_and_goes_on_later(capsys, workers, tmp_path):
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGKILL])
+def test_a_killed_sweep_leaves_no_orphan_and_goes_on_later(capsys, workers, number):
     np.savez("my.npz", x=np.random.default_rng(0).normal(size=(48, 4)), y=np.arange(48) % 4)
     text = BASE + '[stream]\ndata = "my.npz"\n[axes]\n"learner.epochs" = [1, 1000000]\n'
     points = sweep(text).points()
@@ -599,12 +601,15 @@ def test_a_killed_sweep_leaves_no_orphan_and_goes_on_later(capsys, workers, tmp_
             while not (begun.exists() and begun.read_text()):
                 time.sleep(0.05)
                 assert running.poll() is None
-            running.terminate()
-            assert running.wait(20) == 143
+            running.send_signal(number)
+            assert running.wait(20) == (143 if number == signal.SIGTERM else -signal.SIGKILL)
         finally:
             running.kill()
-    with pytest.raises(ProcessLookupError):
-        os.killpg(running.pid, 0)  # nobody is left of its session, and the point's events show that there was one
+    deadline = time.monotonic() + 30
+    while Record(begun.parent).running():
+        time.sleep(0.05)
+        assert time.monotonic() < deadline, "its worker goes on"
+    assert Checkpoint(begun.parent / "checkpoint").read() is not None
     assert not (begun.parent / "result.json").exists()
     workers("import sys; sys.exit(open(sys.argv[1]).read().split('epochs = ')[1].split()[0])")
     code, out, _ = called(capsys, "sweep", "sweep.toml")
