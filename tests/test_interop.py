@@ -2,12 +2,14 @@
 
 import json
 import os
+import resource
 import threading
 import time
 
 import numpy as np
 import pytest
 from filelock import FileLock
+from folders import begun, ended
 from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
 
 from prer.cli import main
@@ -120,3 +122,22 @@ def test_no_run_is_said_to_be_none(tmp_path, capsys):
     with pytest.raises(SystemExit) as ended:
         main(["track", str(tmp_path)])
     assert ended.value.code == 2 and "is not a run's folder" in capsys.readouterr().err
+
+
+def test_a_full_disk_is_said_in_a_sentence_and_nothing_torn_is_left(finished, tmp_path):
+    boards = tmp_path / "boards"
+
+    def before():  # as on a disk that has room for little more
+        resource.setrlimit(resource.RLIMIT_FSIZE, (5000, 5000))
+
+    code, out, err = ended(begun(["track", finished, "--logdir", boards], before))
+    assert (code, out, err) == (2, "", f"prer: cannot write {boards}: File too large; give another --logdir\n")
+    assert not any(path.is_file() for path in boards.rglob("*"))
+
+
+def test_a_place_that_cannot_be_written_is_said_in_a_sentence(finished, tmp_path, capsys):
+    (tmp_path / "boards").write_text("mine")
+    with pytest.raises(SystemExit) as refused:
+        main(["track", str(finished), "--logdir", str(tmp_path / "boards")])
+    assert refused.value.code == 2 and "give another --logdir" in capsys.readouterr().err
+    assert (tmp_path / "boards").read_text() == "mine"

@@ -2,29 +2,45 @@
 
 from __future__ import annotations
 
+import os
+import socket
+import time
 from pathlib import Path
+from typing import Any
 
 from prer.errors import InputError
 from prer.interop.scalars import scalars
 
 
 def replay(run: Path, logdir: Path, follow: bool = False) -> int:
-    """Write a run's scalars where TensorBoard finds them; how many there were."""
+    """Write a run's scalars where TensorBoard finds them, all of them or none; how many there were."""
     try:
-        from torch.utils.tensorboard import SummaryWriter
+        from tensorboard.compat.proto.summary_pb2 import Summary  # pyrefly: ignore[missing-module-attribute], generated
     except ImportError:
         raise InputError("TensorBoard is not installed; pip install 'prer[track]' brings it") from None
-    writers: dict[int, SummaryWriter] = {}
-    count, name = 0, run.resolve().name
-    try:
-        for scalar in scalars(run, follow):
-            if scalar.seed not in writers:
-                writers[scalar.seed] = SummaryWriter(str(logdir / name / f"seed-{scalar.seed}"))
-            writers[scalar.seed].add_scalar(scalar.name, scalar.value, scalar.step)
-            count += 1
-    except OSError as error:
-        raise InputError(f"cannot write {logdir}: {error.strerror or error}; give another --logdir") from None
-    finally:
-        for writer in writers.values():
-            writer.close()
+    name = f"events.out.tfevents.{time.time():010.0f}.{socket.gethostname()}.{os.getpid()}.0"
+    files: dict[int, Path] = {}
+    count = 0
+    for seed, tag, step, value in scalars(run, follow):
+        try:
+            if seed not in files:
+                folder = logdir / run.resolve().name / f"seed-{seed}"
+                folder.mkdir(parents=True, exist_ok=True)
+                files[seed] = folder / name
+                _append(files[seed], file_version="brain.Event:2")
+            _append(files[seed], step=step, summary=Summary(value=[Summary.Value(tag=tag, simple_value=value)]))
+        except OSError as error:
+            for file in files.values():
+                file.unlink(missing_ok=True)
+            raise InputError(f"cannot write {logdir}: {error.strerror}; give another --logdir") from None
+        count += 1
     return count
+
+
+def _append(file: Path, **content: Any) -> None:
+    """Write one event. TensorBoard's own writer has a thread, which prints an error before anybody can catch it."""
+    from tensorboard.compat.proto.event_pb2 import Event  # pyrefly: ignore[missing-module-attribute], generated
+    from tensorboard.summary.writer.record_writer import RecordWriter
+
+    with file.open("ab") as target:
+        RecordWriter(target).write(Event(wall_time=time.time(), **content).SerializeToString())
