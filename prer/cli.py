@@ -360,14 +360,15 @@ def run_sweep(
     """Run the points of a sweep that are not finished; `prer sweep SWEEP.toml` is the same."""
     from prer.console import new_console, say
     from prer.engines import engine as engine_of
-    from prer.follow import follow, show_points
+    from prer.follow import CHECKING, follow, show_points, stepped
     from prer.sweep import Sweep
 
     console, chosen = new_console(), engine_of(engine, workers)
     plan = Sweep.read(file, _overrides(settings, seeds, device))
-    points = plan.points()
+    points = plan.points(lambda settings, most: stepped(console, settings, CHECKING, most))
     say(console, f"points of the sweep: {len(points)}; run folders: {out}")
-    outcomes = follow(console, chosen.run(points, out), points)
+    waiting = stepped(console, points, "looking for points that are finished", len(points))
+    outcomes = follow(console, chosen.run(waiting, out), points)
     show_points(console, outcomes, plan.keys)
     failed = [outcome for outcome in outcomes if outcome.error]
     if failed:
@@ -385,13 +386,16 @@ def best_of_sweep(
 ) -> None:
     """Write the best point of a sweep, by the mean over its seeds, as an experiment."""
     from prer.best import best
-    from prer.follow import about
+    from prer.console import new_console
+    from prer.follow import CHECKING, about, stepped
     from prer.output import write_output
     from prer.sweep import Sweep
 
     if file_out.resolve() == file.resolve():
         raise InputError(f"{file_out} is the sweep itself; give another file by -o")
-    winner = best(Sweep.read(file, _overrides(settings, seeds, device)).points(), out, by)
+    plan, console = Sweep.read(file, _overrides(settings, seeds, device)), new_console()
+    points = plan.points(lambda settings, most: stepped(console, settings, CHECKING, most))
+    winner = best(points, out, by)
     write_output(file_out, winner.to_test().to_toml().encode(), "-o")
     for line in (*about(winner, by), f"Written: {file_out}; run it by: prer run {file_out}"):
         _print(line)

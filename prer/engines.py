@@ -9,7 +9,7 @@ import sys
 import time
 from abc import ABC, abstractmethod
 from collections import deque
-from collections.abc import Callable, Generator, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -44,7 +44,7 @@ class Engine(ABC):
     """Runs experiments, each in its folder."""
 
     @abstractmethod
-    def run(self, experiments: Sequence[Experiment], out: Path) -> Runs:
+    def run(self, experiments: Iterable[Experiment], out: Path) -> Runs:
         """Run the experiments that are not finished, and tell of each when it ends; one that fails stops no other."""
 
 
@@ -54,7 +54,7 @@ class Local(Engine):
 
     workers: int
 
-    def run(self, experiments: Sequence[Experiment], out: Path) -> Runs:
+    def run(self, experiments: Iterable[Experiment], out: Path) -> Runs:
         """Run the experiments that are not finished, each in a process of its own."""
         return Runs(experiments, out, self.workers)
 
@@ -67,11 +67,11 @@ class Runs(Iterator[Outcome]):
         running: those that run now.
     """
 
-    def __init__(self, experiments: Sequence[Experiment], out: Path, workers: int) -> None:
-        ended = [ended_before(experiment, out) for experiment in experiments]
-        self.waiting = deque(experiment for experiment, known in zip(experiments, ended, strict=True) if not known)
+    def __init__(self, experiments: Iterable[Experiment], out: Path, workers: int) -> None:
+        known = [(experiment, ended_before(experiment, out)) for experiment in experiments]
+        self.waiting = deque(experiment for experiment, ended in known if not ended)
         self.running: list[Worker] = []
-        self._outcomes = self._run([known for known in ended if known], out, workers)
+        self._outcomes = self._run([ended for _, ended in known if ended], out, workers)
 
     def __next__(self) -> Outcome:
         """The next one that ends."""
@@ -146,6 +146,8 @@ def end(workers: Sequence[Worker]) -> None:
 def ended_before(experiment: Experiment, out: Path) -> Outcome | None:
     """The outcome of a point that is finished, or whose folder cannot be used; None where it must run."""
     record = Record(out / experiment.folder)
+    if not os.path.lexists(record.path):  # as of most points of a large sweep
+        return None
     try:
         record.claim(experiment.to_toml())
         return None if record.result is None else Outcome(experiment, record, trained=False)

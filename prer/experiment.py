@@ -10,6 +10,7 @@ import tomllib
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, fields
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -138,6 +139,7 @@ def tables_of(path: Path) -> dict[str, Any]:
     return tomllib.loads(text.decode("utf-8"))
 
 
+@cache
 def _owners(kind: str) -> dict[str, str]:
     """For each setting of other learners the sentence about it."""
     owners = {f.name: name for name, learner in LEARNERS.items() for f in fields(learner)}

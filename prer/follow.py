@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import closing
+from typing import TypeVar
 
 from rich.console import Console, RenderableType
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, track
 from rich.text import Text
 
 from prer.best import Best
@@ -17,8 +18,21 @@ from prer.engines import Outcome, Runs
 from prer.experiment import Experiment
 from prer.record import Record
 
+CHECKING = "checking the points of the sweep"
+MANY = 1000  # points; fewer take no time
 MOST_RUNS = 8  # that are named; a terminal has few lines
 SHOWN_ANYWAY = ("learner.name", "stream.data", "seeds")  # columns of every table of runs
+
+T = TypeVar("T")
+
+
+def stepped(console: Console, items: Iterable[T], what: str, total: int) -> Iterable[T]:
+    """The items; where they are many, a terminal shows how far we are with them, and a log how many there are."""
+    if total < MANY:
+        return items
+    if not console.is_terminal:
+        say(console, f"{what}: {total:,}")
+    return track(items, what, total, console=console, transient=True, disable=not console.is_terminal)
 
 
 class Bar(Progress):

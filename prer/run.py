@@ -181,7 +181,8 @@ def _execute(
         learner = experiment.learner
         phases = learner.phases(stream[0].train([0]).shape[1])
         here = platform_of(device, phases, has_large_maps(stream.shape, learner.channels))
-        few = too_few_steps(learner, min(task.train([0]).shape[1] for task in stream))
+        splits = {id(task.split): task for task in stream}  # tasks that differ in their views alone share theirs
+        few = too_few_steps(learner, min(task.train([0]).shape[1] for task in splits.values()))
         keeper = _keeper(record, context | here, force, len(stream), phases, [few] if few else [])
         try:
             display = Display(console, experiment.name, len(stream), phases, quiet, verbose)

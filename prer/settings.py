@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Iterable, Mapping
 from dataclasses import field, fields
+from functools import cache
 from typing import Any, Literal, get_args, get_origin, get_type_hints
 
 from prer.errors import InputError, did_you_mean
@@ -24,11 +25,14 @@ def build(kind: type, table: Mapping[str, Any], prefix: str, others: Mapping[str
 
 def checked(kind: type, values: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
     """The values as the types their settings have, each within its range."""
-    known, hints = {f.name: f for f in fields(kind)}, get_type_hints(kind)
+    known, hints = {f.name: f for f in fields(kind)}, _hints(kind)
     right = {key: typed(value, hints[key], prefix + key) for key, value in values.items()}
     for key, value in right.items():
         _in_range(value, known[key].metadata, prefix + key)
     return right
+
+
+_hints = cache(get_type_hints)  # it compiles every annotation, and a sweep asks a hundred thousand times
 
 
 def check_keys(keys: Iterable[str], known: Iterable[str], prefix: str, others: Mapping[str, str]) -> None:

@@ -191,13 +191,14 @@ class Stream:
 
         A search for settings must not look at the data that will judge them.
         """
-        for task in self.tasks:
+        splits = {id(task.split): task for task in self.tasks}  # tasks that differ in their views alone share theirs
+        for task in splits.values():
             if min(np.bincount(task.y[task.train([0])[0]])) < 2:
                 raise InputError(
                     f"task {task.index + 1} has a class with one sample to learn from; none can be held out"
                 )
-        tasks = [replace(task, split=replace(_split(task), validation=share)) for task in self.tasks]
-        return replace(self, tasks=tuple(tasks))
+        held_out = {key: replace(_split(task), validation=share) for key, task in splits.items()}
+        return replace(self, tasks=tuple(replace(task, split=held_out[id(task.split)]) for task in self.tasks))
 
     def augmented(self, *, crop: int = 0, flip: bool = False) -> Stream:
         """The same stream, its images cropped and flipped at random in training.
@@ -276,7 +277,8 @@ def _seen_through(pool: Pool, views: Sequence[View | None]) -> tuple[Task, ...]:
     """A task for each view of one pool, all of them split alike."""
     y, made = _places(pool, [pool.order]), []
     for view in views:
-        made.append(replace(_task(pool, y, pool.order, made, 0), view=view))
+        task = _task(pool, y, pool.order, made, 0)
+        made.append(replace(task, view=view, split=made[0].split if made else task.split))
     return tuple(made)
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Iterator, Mapping, Sequence, Set
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -69,13 +69,17 @@ class Sweep:
         """The settings that vary."""
         return (*self.axes, *self.draws)
 
-    def points(self) -> list[Experiment]:
-        """The experiments, each different and each checked, in an order that is the same for ever."""
+    def points(self, stepped: Callable[[Iterable[Any], int], Iterable[Any]] = lambda each, _: each) -> list[Experiment]:
+        """The experiments, each different and each checked, in an order that is the same for ever.
+
+        Args:
+            stepped: shows progress; it is given what makes each point and how many there are at most, and yields it.
+        """
         most = math.prod(map(len, self.axes.values())) * (self.budget if self.draws else 1)
         if most > MOST_POINTS:
             raise InputError(f"the sweep has {most:,} points; {MOST_POINTS:,} are the most, so vary less")
         found: dict[str, Experiment] = {}
-        for number, settings in enumerate(self._settings(), 1):
+        for number, settings in enumerate(stepped(self._settings(), most), 1):
             point = self._point(number, settings)
             found.setdefault(point.hash, point)
         return list(found.values())

@@ -2,17 +2,21 @@
 
 import gc
 import weakref
+from io import StringIO
 
 import numpy as np
 import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from rich.console import Console
 
 from prer.errors import InputError
+from prer.experiment import Experiment
 from prer.learners.naive import Naive
+from prer.run import execute
 from prer.stream import Stream, arriving
-from prer.task import merge
+from prer.task import Split, merge
 
 few = settings(max_examples=60, deadline=None, database=None)
 
@@ -653,3 +657,15 @@ def test_a_lone_last_class_is_refused_with_what_would_fit():
 def test_numbers_of_half_precision_are_welcome():
     x = torch.ones(8, 3, dtype=torch.bfloat16)
     assert Stream.split(x, Y)[0].x.dtype == torch.float32
+
+
+@pytest.mark.parametrize("validation", [0.0, 0.25])
+@pytest.mark.parametrize("kind", ["permuted", "rotated"])
+def test_tasks_that_differ_in_their_views_share_one_split(monkeypatch, tmp_path, kind, validation):
+    """Ten thousand of them would take ten seconds to be split before a run says a word."""
+    calls, split = [], Split.__call__
+    monkeypatch.setattr(Split, "__call__", lambda self, seed: calls.append(seed) or split(self, seed))
+    monkeypatch.setattr("prer.run._train", lambda *_: None)
+    overrides = [f"stream.kind={kind}", "stream.count=30", f"stream.validation={validation}", "device=cpu"]
+    execute(Experiment.parse({}, [*overrides, "learner.name=naive"]), tmp_path, Console(file=StringIO()))
+    assert len(calls) <= 2  # one for all of them, and one where some of it is held out

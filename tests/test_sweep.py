@@ -26,7 +26,7 @@ from prer.cli import main
 from prer.draws import Choice, Range
 from prer.engines import Local, cores, ended_before, engine
 from prer.experiment import Experiment
-from prer.follow import Bar, far, follow
+from prer.follow import Bar, far, follow, stepped
 from prer.record import Record
 from prer.sweep import Sweep
 
@@ -454,6 +454,34 @@ def test_it_is_shown_what_runs(workers, live):
     assert (f"to run, with a line when each has ended: {points[0].folder}, {points[1].folder}\n" in text) != live
     assert (f"{points[0].folder}  30 s left  task 1/2  classifier 1/2" in text) == live
     assert (f"{points[1].folder}  starting" in text) == live
+
+
+@pytest.mark.parametrize("command", [["sweep"], ["sweep", "best"]])
+def test_many_points_are_not_checked_in_silence(capsys, monkeypatch, command):
+    monkeypatch.setattr("prer.follow.MANY", 4)
+    Path("sweep.toml").write_text(GRID.replace("[32, 64]", "[32, -1]"))  # the second point is wrong
+    code, out, err = called(capsys, *command, "sweep.toml")
+    assert (code, out) == (2, "checking the points of the sweep: 4\n") and "point 2 of the sweep" in err
+
+
+def test_of_many_points_a_log_says_what_is_done_with_them(capsys, monkeypatch, workers):
+    monkeypatch.setattr("prer.follow.MANY", 4)
+    workers("raise SystemExit(1)")
+    Path("sweep.toml").write_text(GRID)
+    lines = called(capsys, "sweep", "sweep.toml", "learner.epochs=2")[1].splitlines()
+    assert lines[0] == "checking the points of the sweep: 4"
+    assert lines[1].startswith("points of the sweep: 4")
+    assert lines[2] == "looking for points that are finished: 4"
+
+
+def test_of_many_points_a_terminal_shows_a_bar_and_keeps_nothing_of_it(monkeypatch):
+    monkeypatch.setattr("prer.follow.MANY", 4)
+    console = Console(file=StringIO(), width=120, force_terminal=True, legacy_windows=False)
+    assert list(stepped(console, range(4), "checking", 4)) == [0, 1, 2, 3]
+    assert "checking" in console.file.getvalue() and console.file.getvalue().endswith("\x1b[1A\x1b[2K")
+    console = Console(file=StringIO(), width=120, force_terminal=True)
+    assert list(stepped(console, range(3), "checking", 3)) == [0, 1, 2]
+    assert console.file.getvalue() == ""
 
 
 def test_there_are_as_many_workers_as_cores_that_are_ours(monkeypatch):
