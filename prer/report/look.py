@@ -112,6 +112,8 @@ def _real(learner: Learner, stream: Stream, number: int) -> Tensor:
 
 def _add_generated(learner: Learner, stream: Stream, classes: list[Class]) -> None:
     """Reconstructions, fresh samples, and embeddings of both kinds by their first two principal components."""
+    import torch
+
     real, sampled = [], []
     decoder, density = getattr(learner, "decoder_", None), getattr(learner, "density_", None)
     for number, class_ in enumerate(classes):
@@ -124,12 +126,13 @@ def _add_generated(learner: Learner, stream: Stream, classes: list[Class]) -> No
         drawn = (
             density.sample(ids, address, getattr(learner, "temperature", 1.0)) if density else learner.encoder_(made)
         )
-        real.append(z[0].numpy())
-        sampled.append(drawn[0].numpy())
-    everything = np.concatenate(real)
-    axes = np.linalg.svd(everything - everything.mean(0), full_matrices=False)[2][:2].T
+        real.append(z[0])
+        sampled.append(drawn[0])
+    mean = torch.cat(real).mean(0)
+    # By torch, which was told how many threads to take; NumPy takes all, and they wait for one another.
+    axes = torch.linalg.svd(torch.cat(real) - mean, full_matrices=False)[2][:2].T
     for class_, z, drawn in zip(classes, real, sampled, strict=True):
-        class_.real, class_.sampled = (z - everything.mean(0)) @ axes, (drawn - everything.mean(0)) @ axes
+        class_.real, class_.sampled = ((z - mean) @ axes).numpy(), ((drawn - mean) @ axes).numpy()
 
 
 def _shown(learner: Learner, x: Tensor) -> np.ndarray:
