@@ -57,8 +57,11 @@ def main():
     beyond = [page - imports for page, imports in zip(found["this"], found["imports"], strict=True)]
     print(f"beyond its imports, this takes {statistics.median(beyond):.2f} s ({min(beyond):.2f} to {max(beyond):.2f})")
     if args.json:
-        record = {"command": "python benchmarks/report_cpu.py" + (" --against CHECKOUT" if args.against else "")}
-        record |= {"cpu_seconds": found, "environment": environment()}
+        record = {"command": "python benchmarks/report_cpu.py", "cpu_seconds": found, "environment": environment()}
+        if args.against:
+            record["command"] += " --against CHECKOUT"
+            command = ["git", "-C", str(args.against), "describe", "--always", "--dirty", "--abbrev=12"]
+            record["against"] = subprocess.run(command, capture_output=True, text=True, check=True).stdout.strip()
         args.json.write_text(json.dumps(record, indent=1) + "\n")
 
 
