@@ -133,7 +133,7 @@ def fading(percent: np.ndarray) -> list[bool]:
         [True, False]
     """
     known = [of_class[np.isfinite(of_class)] for of_class in percent]
-    return [bool(len(of_class)) and fades(of_class[-1] / 100) for of_class in known]
+    return [bool(len(of_class) and fades(of_class[-1] / 100)) for of_class in known]
 
 
 def _room(found: dict[str, Any], name: str, most: int) -> None:
