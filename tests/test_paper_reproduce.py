@@ -217,7 +217,7 @@ def test_of_finished_runs_alone_nothing_is_run(capsys, tmp_path):
         (("table1", "--data", "mnist"), "give NAME=PATH"),
         (("table1", "--data", "mnits=."), "unknown data set 'mnits', did you mean 'mnist'?"),
         (("table1", "--data", "mnist=nowhere"), "--data mnist=nowhere: there is nothing"),
-        (("table1", "--seeds", "many"), "give a number"),
+        (("table1", "--seeds", "many"), "give a whole number"),
         (("table1", "--fast", "--only", "mnist"), "unknown name 'mnist'"),
         (("table1", "--device", "gpu"), "gpu"),
     ],
