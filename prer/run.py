@@ -179,10 +179,11 @@ def _execute(
         record.begin(experiment.to_toml())
         context = {"experiment": experiment.tables(), "data": stream.sha256, "prer": __version__}
         learner = experiment.learner
-        phases = learner.phases(stream[0].train([0]).shape[1])
-        here = platform_of(device, phases, has_large_maps(stream.shape, learner.channels))
         splits = {id(task.split): task for task in stream}  # tasks that differ in their views alone share theirs
-        few = too_few_steps(learner, min(task.train([0]).shape[1] for task in splits.values()))
+        sizes = [task.train([0]).shape[1] for task in splits.values()]
+        phases = learner.phases(sizes[0])
+        here = platform_of(device, phases, has_large_maps(stream.shape, learner.channels))
+        few = too_few_steps(learner, min(sizes))
         keeper = _keeper(record, context | here, force, len(stream), phases, [few] if few else [])
         try:
             display = Display(console, experiment.name, len(stream), phases, quiet, verbose)

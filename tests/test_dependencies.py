@@ -35,7 +35,13 @@ def foreign():
 
 def test_every_import_is_declared():
     known = packages_distributions()
-    declared = names([*PROJECT["dependencies"], *PROJECT["optional-dependencies"]["parquet"]])
+    declared = names(
+        [
+            *PROJECT["dependencies"],
+            *PROJECT["optional-dependencies"]["parquet"],
+            *PROJECT["optional-dependencies"]["track"],
+        ]
+    )
     of = {name: {d.lower().replace("_", "-") for d in known.get(name, [])} for name in foreign()}
     assert {name for name in of if not of[name] & {*declared}} == set()
 

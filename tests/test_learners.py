@@ -206,10 +206,11 @@ def one_by_one(ask, x):
     return torch.cat([ask(row) for row in x.split(1, dim=1)], dim=1)
 
 
-@pytest.mark.parametrize("settings", [{}, {"schedule": "joint"}, {"restart": True}, {"density": "gaussian"}], ids=str)
+OF_PRER = ({"schedule": "joint"}, {"restart": True}, {"density": "gaussian"})
+
+
+@pytest.mark.parametrize(("name", "settings"), [*((n, {}) for n in LEARNERS), *(("prer", s) for s in OF_PRER)], ids=str)
 def test_at_rest_a_row_alone_gets_the_answer_it_gets_among_others(name, settings, tmp_path):
-    if settings and name != "prer":
-        pytest.skip("a setting of PRER")
     stream, learner = blobs(), make(name, **settings)
     learn(stream, learner, seeds=2, device="cpu")
     save_model(tmp_path, learner, stream)
