@@ -874,7 +874,8 @@ def networks(learner, result):
 
 def trained(name, stream, **settings):
     # Warm enough that the tasks get in each other's way: a projection has something to do.
-    learner = LEARNERS[name](**TINY | {"epochs": 4, "lr": 5e-3} | settings)
+    generator = {"epochs_generator": 10} if name == "dgr" else {}
+    learner = LEARNERS[name](**TINY | generator | {"epochs": 4, "lr": 5e-3} | settings)
     return networks(learner, learn(stream, learner, seeds=2, device="cpu"))
 
 

@@ -35,13 +35,8 @@ def foreign():
 
 def test_every_import_is_declared():
     known = packages_distributions()
-    declared = names(
-        [
-            *PROJECT["dependencies"],
-            *PROJECT["optional-dependencies"]["parquet"],
-            *PROJECT["optional-dependencies"]["track"],
-        ]
-    )
+    extras = PROJECT["optional-dependencies"]
+    declared = names([*PROJECT["dependencies"], *extras["parquet"], *extras["track"]])
     of = {name: {d.lower().replace("_", "-") for d in known.get(name, [])} for name in foreign()}
     assert {name for name in of if not of[name] & {*declared}} == set()
 

@@ -125,23 +125,11 @@ def _offline() -> Iterator[None]:
 def _from_model(folder: Path) -> Remembered:
     record = Record(folder)
     _check(record)
+    from prer.computing import computing
     from prer.run import load_model
 
-    with _one_thread():
+    with computing("cpu", threads=1):
         return look(*load_model(folder))
-
-
-@contextmanager
-def _one_thread() -> Iterator[None]:
-    """Compute with one thread, as `prer run` does: operations this short spend their time waiting for others."""
-    import torch
-
-    before = torch.get_num_threads()
-    torch.set_num_threads(1)
-    try:
-        yield
-    finally:
-        torch.set_num_threads(before)
 
 
 def _check(record: Record) -> None:
