@@ -26,6 +26,7 @@ from prer.record import environment
 SEEDS, SEEDS_OF_MNIST = 20, 5
 OF_SEARCH = 100  # the first seed of the search
 STEPS, BATCHES = (250, 500, 1000, 2000), (16, 32, 64)
+STEPS_OF_MANY = (1000, 2000, 4000, 8000)  # of tasks with more than three classes, in batches of 32
 MARGIN = 1.5  # points that nothing set may lie below the best `like`, beyond two standard errors
 
 DATA = {  # name: (file, samples of a task to learn from in the search, more settings)
@@ -36,6 +37,11 @@ DATA = {  # name: (file, samples of a task to learn from in the search, more set
     "mnist-300": ("mnist-300.npz", 240, []),
     "mnist-2500": ("mnist-2500.npz", 2000, []),
     "mnist-10000": ("mnist-10000.npz", 8000, []),
+    "digits-10": ("digits.npz", 1150, ["stream.classes_per_task=10"]),
+    "digits-5": ("digits.npz", 575, ["stream.classes_per_task=5"]),
+    "table-6": ("table.csv", 384, ["stream.classes_per_task=6"]),
+    "folder-8": ("folder", 307, ["stream.classes_per_task=8"]),
+    "mnist-1500": ("mnist-300.npz", 1200, ["stream.classes_per_task=10"]),
 }
 
 
@@ -82,9 +88,10 @@ def to_search(folder):
     """Each data set with numbers of steps and sizes of batches, and with every `like`."""
     for name, (_, samples, _) in DATA.items():
         held_out = "stream.validation=0.2", seeds(name, OF_SEARCH)
-        for batch in BATCHES:
-            for steps in STEPS:
-                if samples > 1000 and (steps < 1000 or batch < 64):
+        many = name in ("digits-10", "digits-5", "table-6", "folder-8", "mnist-1500")
+        for batch in (32,) if many else BATCHES:
+            for steps in STEPS_OF_MANY if many else STEPS:
+                if not many and samples > 1000 and (steps < 1000 or batch < 64):
                     continue  # an epoch has more
                 epochs = math.ceil(steps / max(samples // batch, 1))
                 each = (f"learner.epochs{of}={epochs}" for of in ("", "_autoencoder", "_flow"))
@@ -117,7 +124,7 @@ def entry_of(name, setting, outcome):
 def verdicts(entries):
     """Nothing set against the best `like` of each data set: the paired difference with its standard error."""
     found = {(entry["data"], entry["setting"]): entry for entry in entries if not entry["error"]}
-    for name in DATA:
+    for name in dict.fromkeys(entry["data"] for entry in entries):
         ours = found[name, "nothing set"]
         likes = [entry for (data, setting), entry in found.items() if data == name and setting.startswith("like")]
         best = max(likes, key=lambda entry: np.mean(entry["accuracy"]))

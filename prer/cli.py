@@ -24,8 +24,11 @@ if TYPE_CHECKING:
 
 def _print(line: str, err: bool = False) -> None:
     """Print a line: names in it cannot control a terminal, and reach a file or a pipe as they are."""
-    terminal = (sys.stderr if err else sys.stdout).isatty()
-    click.echo(printable(line) if terminal else line, err=err, color=True)  # without it, click changes names in a pipe
+    stream = sys.stderr if err else sys.stdout
+    if stream is None:  # it was closed before we began
+        return
+    # Without `color` click would change names in a pipe.
+    click.echo(printable(line) if stream.isatty() else line, err=err, color=True)
 
 
 @click.group(context_settings={"help_option_names": ["-h", "--help"]})

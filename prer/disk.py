@@ -28,9 +28,13 @@ def replace_file(file: Path, data: bytes) -> None:
     """Replace a file, so that after a crash either the old or the new one is there, whole; its mode stays."""
     new = file.with_name(f".{file.name}.new")
     durable(new, data)
-    if file.exists():
-        shutil.copymode(file, new)
-    new.replace(file)
+    try:
+        if file.exists():
+            shutil.copymode(file, new)
+        new.replace(file)
+    except OSError:
+        new.unlink(missing_ok=True)
+        raise
 
 
 def settle(folder: Path) -> None:

@@ -25,10 +25,10 @@ SAMPLES = 200  # of each class
 AT_ONCE = 10  # classes
 
 
-def too_few_steps(learner: Learner, samples: int) -> str:
+def too_few_steps(learner: Learner, samples: int, classes: int) -> str:
     """What to say where a task of so many samples makes too few training steps; empty where they are enough."""
     batches = samples // batch_of(learner.batch, samples)
-    phase, epochs = min(learner.phases(samples).items(), key=lambda item: item[1])
+    phase, epochs = min(learner.phases(samples, classes).items(), key=lambda item: item[1])
     if epochs * batches >= FEW_STEPS:
         return ""
     return (

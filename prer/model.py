@@ -18,7 +18,7 @@ from torch import Tensor
 
 from prer.address import as_seeds
 from prer.data.arrays import as_samples
-from prer.data.frames import features_of
+from prer.data.frames import features_of, is_frame
 from prer.data.reading import Reading
 from prer.disk import content, durable, room
 from prer.errors import InputError, did_you_mean
@@ -142,7 +142,7 @@ class Model:
 
     def _fitting(self, x: Any) -> Tensor:
         """Samples from wherever they come, brought to what was learned."""
-        if hasattr(x, "columns"):
+        if is_frame(x):
             x = features_of(x, self.reading)
         is_bytes = str(getattr(x, "dtype", "")).endswith("uint8")  # a dark image among others may come alone
         x = self.reading.fitted(as_samples(x, may_be_dark=is_bytes))

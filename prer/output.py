@@ -16,8 +16,14 @@ def write_output(file: Path, data: bytes, option: str) -> None:
     with _explained(file, option):
         if _is_stream(file):
             file.write_bytes(data)
-        else:
-            replace_file(Path(os.path.realpath(file)), data)
+            return
+        target = Path(os.path.realpath(file))
+        try:
+            replace_file(target, data)
+        except PermissionError:  # its folder may not be ours, and the file may be
+            if not target.exists():
+                raise
+            target.write_bytes(data)
 
 
 def write_into(folder: Path, files: Mapping[str, bytes], option: str) -> list[Path]:

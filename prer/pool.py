@@ -12,6 +12,7 @@ import torch
 from torch import Tensor
 
 from prer.data.arrays import Data, as_pair
+from prer.data.frames import is_frame
 from prer.data.reading import Reading
 from prer.errors import InputError
 from prer.task import Label
@@ -53,7 +54,7 @@ def as_pool(x: Any, y: Any, test: Any, resplit: float | None) -> Pool:
 
 
 def _as_data(x: Any, y: Any) -> Data:
-    if y is None or isinstance(y, str) or hasattr(x, "columns"):  # a frame: its columns have names
+    if y is None or isinstance(y, str) or is_frame(x):  # its columns have names
         from prer.data.rows import as_data
 
         return as_data(x, y)

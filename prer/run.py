@@ -91,7 +91,7 @@ def _learn(
         met.append(task)
         if len(met) <= done:
             continue  # it was learned before
-        few = "" if warned else too_few_steps(learner, task.train(seeds[:1]).shape[1])
+        few = "" if warned else too_few_steps(learner, *task.size)
         if few:
             warnings.warn(few, stacklevel=3)  # whoever called `learn`
             warned = True
@@ -180,10 +180,10 @@ def _execute(
         context = {"experiment": experiment.tables(), "data": stream.sha256, "prer": __version__}
         learner = experiment.learner
         splits = {id(task.split): task for task in stream}  # tasks that differ in their views alone share theirs
-        sizes = [task.train([0]).shape[1] for task in splits.values()]
-        phases = learner.phases(sizes[0])
+        sizes = [task.size for task in splits.values()]
+        phases = learner.phases(*sizes[0])
         here = platform_of(device, phases, has_large_maps(stream.shape, learner.channels))
-        few = too_few_steps(learner, min(sizes))
+        few = too_few_steps(learner, *min(sizes))
         keeper = _keeper(record, context | here, force, len(stream), phases, [few] if few else [])
         try:
             display = Display(console, experiment.name, len(stream), phases, quiet, verbose)

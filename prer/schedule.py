@@ -1,6 +1,7 @@
 """How long training takes where nobody says: enough steps for the number of samples.
 
-The numbers were chosen on validation data, from 77 samples of a task to 10,000 (`benchmarks/own_data.py search`).
+The numbers were chosen on validation data, from 77 samples of a task to 10,000 and from 2 classes to 10
+(`benchmarks/own_data.py search`). More classes need more steps: their borders are learned by head and encoder.
 """
 
 from __future__ import annotations
@@ -10,7 +11,8 @@ from typing import Literal
 
 Auto = Literal["auto"]
 
-STEPS, EPOCHS = 1000, 10  # of a phase, at least
+EPOCHS = 10  # of a phase, at least
+STEPS_OF_A_CLASS, FEWEST, MOST = 500, 1000, 5000  # steps of a phase, at least
 SMALL = 2000  # samples of a task, below which small batches learn more in the same time
 
 
@@ -25,13 +27,14 @@ def batch_of(batch: int | Auto, samples: int) -> int:
     return min(chosen, samples)
 
 
-def epochs_of(epochs: int | Auto, batch: int | Auto, samples: int) -> int:
-    """The number of epochs of a phase on so many samples.
+def epochs_of(epochs: int | Auto, batch: int | Auto, samples: int, classes: int) -> int:
+    """The number of epochs of a phase on so many samples of so many classes.
 
     Example:
-        >>> epochs_of("auto", "auto", 240), epochs_of("auto", "auto", 10_000), epochs_of(3, "auto", 240)
+        >>> epochs_of("auto", "auto", 240, 2), epochs_of("auto", "auto", 10_000, 2), epochs_of(3, "auto", 240, 2)
         (143, 10, 3)
     """
     if epochs != "auto":
         return epochs
-    return max(EPOCHS, math.ceil(STEPS / (samples // batch_of(batch, samples))))
+    steps = min(max(STEPS_OF_A_CLASS * classes, FEWEST), MOST)
+    return max(EPOCHS, math.ceil(steps / (samples // batch_of(batch, samples))))

@@ -52,7 +52,9 @@ def typed(value: Any, kind: Any, key: str) -> Any:
             return value
         raise InputError(f"{key}={value!r}: choose one of {', '.join(map(str, get_args(kind)))}")
     if kind == int | Auto:
-        return value if value == "auto" else typed(value, int, key)
+        if value == "auto" or type(value) is int:
+            return value
+        raise InputError(f"{key}={value!r}: give a whole number or auto")
     if get_origin(kind) is tuple and isinstance(value, (list, tuple)):
         return tuple(typed(v, get_args(kind)[0], f"{key}[{i}]") for i, v in enumerate(value))
     wanted = kind if isinstance(kind, type) else get_args(kind)

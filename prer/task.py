@@ -79,6 +79,11 @@ class Task:
     moves: Moves = field(default=Moves(), repr=False)
     reading: Reading = field(default=Reading(), repr=False)
 
+    @property
+    def size(self) -> tuple[int, int]:
+        """How many samples there are to learn from, and how many classes."""
+        return self.train([0]).shape[1], len(self.labels)
+
     def train(self, seeds: Sequence[int]) -> Tensor:
         """Rows to learn from [S, n]."""
         return self._rows(seeds, 0)

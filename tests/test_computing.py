@@ -1,6 +1,8 @@
 """A library call leaves the process as it was; the command line, whose process it is, may keep what it sets."""
 
 import ctypes
+import subprocess
+import sys
 
 import numpy as np
 import pytest
@@ -77,6 +79,20 @@ def test_products_are_in_tf32_on_a_gpu_alone(unset):
     with computing("cuda"):
         assert torch.get_float32_matmul_precision() == "high"
     assert state() == (2, False, "medium")
+
+
+def test_a_process_that_uses_torchs_newer_precision_settings_can_learn():
+    script = """
+import numpy as np, torch
+from prer import Naive, Stream, learn
+from prer.computing import computing
+torch.backends.cuda.matmul.fp32_precision = "tf32"
+learn(Stream.split(np.eye(40), np.repeat([0, 1], 20)), Naive(epochs=200), seeds=1, device="cpu")
+with computing("cuda"):
+    pass
+assert torch.backends.cuda.matmul.fp32_precision == "tf32"
+"""
+    subprocess.run([sys.executable, "-c", script], check=True, timeout=100)
 
 
 def test_only_the_command_line_changes_the_allocator(monkeypatch, tmp_path):

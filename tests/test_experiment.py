@@ -457,8 +457,9 @@ def _flipped(path):
 
 def _encrypted(path):
     np.savez(path, x=X, y=Y)
-    data = path.read_bytes()
-    path.write_bytes(data.replace(b"PK\x01\x02\x2d\x03\x2d\x00\x00", b"PK\x01\x02\x2d\x03\x2d\x00\x01"))
+    data = bytearray(path.read_bytes())
+    data[data.index(b"PK\x01\x02") + 8] |= 1  # the flag of the first entry in the archive's list
+    path.write_bytes(data)
 
 
 def _text_inside(path):

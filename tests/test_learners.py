@@ -183,10 +183,10 @@ def test_reports_every_epoch_of_every_phase(name):
     learner = make(name)
     result = learn(blobs(), learner, seeds=2, device="cpu", observe=events.append)
     epochs = [(e["task"], e["phase"], e["epoch"]) for e in events if e["event"] == "epoch"]
-    expected = [(t, p, e) for t in range(3) for p, n in learner.phases(64).items() for e in range(n)]
+    expected = [(t, p, e) for t in range(3) for p, n in learner.phases(64, 2).items() for e in range(n)]
     assert epochs == expected
     assert all(len(e["loss"]) == 2 for e in events if e["event"] == "epoch")
-    assert set(result.seconds) == {*learner.phases(64), "evaluation", "total"}
+    assert set(result.seconds) == {*learner.phases(64, 2), "evaluation", "total"}
 
 
 def test_accuracy_is_that_of_the_predictions(name):
@@ -613,7 +613,7 @@ def test_gaussians_have_no_second_phase():
     learn(blobs(), learner, seeds=1, device="cpu")
     assert isinstance(learner.density_, Gaussian)
     assert "flow" not in learner.seconds_
-    assert "flow" not in learner.phases(64)
+    assert "flow" not in learner.phases(64, 2)
 
 
 def test_a_head_that_goes_on_learns_from_embeddings_of_its_earlier_tasks(monkeypatch):
@@ -792,36 +792,37 @@ def test_too_few_steps_are_warned_of_once_unless_that_was_done(observe):
 
 @pytest.mark.parametrize("name", LEARNERS)
 def test_the_digits_own_settings_are_not_warned_of(name):
-    assert health.too_few_steps(LEARNERS[name].like("digits"), 283) == ""
+    assert health.too_few_steps(LEARNERS[name].like("digits"), 283, 2) == ""
 
 
 def test_the_shortest_phase_is_warned_of(name):
     longest = {f.name: 1000 for f in fields(LEARNERS[name]) if f.name.startswith("epochs")}
-    assert "phase 'classifier' has only 6 steps" in health.too_few_steps(Naive(epochs=2, batch=32), 100)
+    assert "phase 'classifier' has only 6 steps" in health.too_few_steps(Naive(epochs=2, batch=32), 100, 2)
     for setting in longest:
-        words = health.too_few_steps(LEARNERS[name](**longest | {setting: 2}, batch=32), 100)
+        words = health.too_few_steps(LEARNERS[name](**longest | {setting: 2}, batch=32), 100, 2)
         assert "has only 6 steps; raise the epochs, or leave them (and `like`) out" in words
 
 
 # -- settings that fit the data by themselves --------------------------------------------------------------------------
 
 
-@given(samples=st.integers(2, 100_000))
-def test_with_nothing_set_every_phase_has_enough_steps_and_epochs(samples):
+@given(samples=st.integers(2, 100_000), classes=st.integers(1, 1000))
+def test_with_nothing_set_every_phase_has_enough_steps_and_epochs(samples, classes):
+    least = 1000 if classes <= 2 else 5000 if classes >= 10 else 500 * classes
     for kind in LEARNERS.values():
         learner = kind()
-        assert health.too_few_steps(learner, samples) == ""
+        assert health.too_few_steps(learner, samples, classes) == ""
         steps = samples // batch_of(learner.batch, samples)
-        for epochs in learner.phases(samples).values():
-            assert epochs >= 10 and epochs * steps >= 1000
-            assert epochs == 10 or (epochs - 1) * steps < 1000  # and no more than that
+        for epochs in learner.phases(samples, classes).values():
+            assert epochs >= 10 and epochs * steps >= least
+            assert epochs == 10 or (epochs - 1) * steps < least  # and no more than that
 
 
 @pytest.mark.parametrize("setting", ["batch", "epochs"])
 def test_what_is_set_is_taken_however_many_samples_there_are(name, setting):
     for samples in (20, 300, 100_000):
         learner = LEARNERS[name](**{setting: 7})
-        assert batch_of(learner.batch, samples) == 7 if setting == "batch" else 7 in learner.phases(samples).values()
+        assert batch_of(learner.batch, samples) == 7 if setting == "batch" else 7 in learner.phases(samples, 2).values()
 
 
 def test_a_task_trains_as_long_as_its_own_samples_ask_for():
@@ -831,6 +832,15 @@ def test_a_task_trains_as_long_as_its_own_samples_ask_for():
     learn(stream, Naive(hidden=(4,), embedding=2), seeds=1, device="cpu", observe=events.append)
     epochs = [max(e["epoch"] + 1 for e in events if e["event"] == "epoch" and e["task"] == t) for t in (0, 1)]
     assert epochs == [1000, math.ceil(1000 / (1000 // 32))]
+
+
+def test_joint_trains_as_long_as_all_its_samples_ask_for():
+    (x1, y1), (x2, y2) = (pair(classes, per_class=n) for classes, n in (((0, 1), 1000), ((2, 3), 8)))
+    events = []
+    stream = Stream.of([(x1, y1), (x2, y2)], resplit=0.5)
+    learn(stream, Joint(hidden=(4,), embedding=2), seeds=1, device="cpu", observe=events.append)
+    epochs = [max(e["epoch"] + 1 for e in events if e["event"] == "epoch" and e["task"] == t) for t in (0, 1)]
+    assert epochs == [math.ceil(1000 / (1000 // 32)), math.ceil(2000 / (1008 // 32))]
 
 
 def pair(classes, per_class):
@@ -848,7 +858,7 @@ def test_the_catalogue_leaves_no_length_of_training_open(name, data):
 
 @pytest.mark.parametrize("value", ["often", -1, 2.5, True])
 def test_a_length_of_training_is_a_number_or_auto(value):
-    with pytest.raises(InputError, match=r"learner\.epochs="):
+    with pytest.raises(InputError, match=r"learner\.epochs=.*(whole number or auto|take 0 or more)"):
         Experiment.parse({"learner": {"name": "naive", "epochs": value}})
 
 

@@ -233,7 +233,7 @@ def file(variant, folder=Path(library.__file__).parent):
     return folder / f"_{variant}{library.EXTENSION_SUFFIXES[0]}"
 
 
-@pytest.mark.parametrize("reason", ["not built", "no library", "switched off"])
+@pytest.mark.parametrize("reason", ["not built", "no library", "of another version", "switched off"])
 def test_without_the_library_torch_computes_the_same(reason, look_in, tmp_path, monkeypatch):
     z, y = numbers(2, 30, 6), (torch.arange(30) % 2).expand(2, -1)
     expected = log_prob(Address((0, 1)), z, y)
@@ -242,7 +242,10 @@ def test_without_the_library_torch_computes_the_same(reason, look_in, tmp_path, 
     if reason == "no library":
         for variant in library.VARIANTS["AVX512"]:
             file(variant, tmp_path).write_text("nothing")
-    look_in(Path(library.__file__).parent if reason == "switched off" else tmp_path)
+    if reason == "of another version":
+        monkeypatch.setattr(library, "FUNCTIONS", ("forward", "of_another_version"))
+    here = reason in ("switched off", "of another version")
+    look_in(Path(library.__file__).parent if here else tmp_path)
     assert kernels("flow", z) is None
     assert platform_of("cpu", ["flow"], True)["kernels"] == "torch's"
     torch.testing.assert_close(log_prob(Address((0, 1)), z, y), expected)

@@ -13,6 +13,8 @@ from folders import begun, ended, made, outcome
 
 from prer.bench import suite
 from prer.cli import main
+from prer.errors import InputError
+from prer.output import write_output
 from prer.samples import write
 
 SWEEP = 'seeds = 1\ndevice = "cpu"\n[learner]\nname = "naive"\nepochs = 1\n[axes]\n"learner.lr" = [0.01, 0.1]\n'
@@ -141,3 +143,18 @@ def test_images_are_one_picture(tmp_path):
 
     with Image.open(write(torch.zeros(4, 1, 8, 8, dtype=torch.uint8), "a", tmp_path / "x.PNG")) as picture:
         assert (picture.format, picture.size) == ("PNG", (17, 17))
+
+
+def test_a_file_in_a_folder_of_others_is_written_in_place_and_nothing_is_left(tmp_path, monkeypatch):
+    file = tmp_path / "mine.json"
+    file.write_text("old")
+
+    def refused(self, target):
+        raise PermissionError(1, "Operation not permitted")
+
+    monkeypatch.setattr(Path, "replace", refused)  # as in a folder with the sticky bit
+    write_output(file, b"new", "-o")
+    assert [path.name for path in tmp_path.iterdir()] == ["mine.json"] and file.read_text() == "new"
+    with pytest.raises(InputError, match="cannot write .*; give another -o"):
+        write_output(tmp_path / "other.json", b"new", "-o")
+    assert [path.name for path in tmp_path.iterdir()] == ["mine.json"]

@@ -10,6 +10,8 @@ import pytest
 from PIL import Image
 
 from prer.cli import main
+from prer.data import files
+from prer.data.frames import features_of
 from prer.data.reading import Reading
 from prer.errors import InputError
 from prer.learners import Naive
@@ -291,3 +293,31 @@ def test_what_a_model_cannot_be_asked_is_said(model, seen, tmp_path, capsys):
     assert "the model was trained on images, and this is a table" in refused(seen[0], tmp_path / "x.csv", capsys)
     (tmp_path / "empty").mkdir()
     assert "no images in it" in refused(seen[0], tmp_path / "empty", capsys)
+
+
+def test_a_target_with_fractions_is_refused_where_some_of_it_is_missing(tmp_path):
+    file = tmp_path / "prices.csv"
+    file.write_text("a,b,price\n" + "".join(f"1,{i},{i / 7:.5f}\n" for i in range(1, 40)) + "1,1,NA\n1,2,inf\n")
+    with pytest.raises(InputError, match=r"column 'price' holds fractions \(0.14286 in row 1\)"):
+        files.read(file)
+
+
+def test_an_arrow_table_is_no_frame():
+    pa = pytest.importorskip("pyarrow")
+    x = np.random.default_rng(0).normal(size=(40, 3))
+    table = pa.table({name: x[:, i] for i, name in enumerate("abc")})
+    assert Stream.split(table, np.repeat([0, 1], 20)).shape == (3,)
+
+
+def test_the_columns_of_a_frame_may_be_numbers():
+    frame = pandas.DataFrame(np.zeros((2, 3)), columns=range(1, 4))
+    assert features_of(frame, Reading(shape=(3,))).shape == (2, 3)
+
+
+def test_an_image_is_known_by_its_content_and_a_folder_is_sorted_by_path(tmp_path):
+    known = Reading(size=8, shape=(1, 8, 8))
+    for i, name in enumerate(("train/b", "test/a", "c")):
+        (tmp_path / "folder" / name).parent.mkdir(parents=True, exist_ok=True)
+        Image.fromarray(np.full((8, 8), 50 * (i + 1), np.uint8)).save(tmp_path / "folder" / name, "PNG")
+    assert int(files.read_new(tmp_path / "folder" / "c", known).x.max()) == 150
+    assert [int(image.max()) for image in files.read_new(tmp_path / "folder", known).x] == [150, 100, 50]

@@ -89,7 +89,7 @@ def test_a_run_stopped_after_any_epoch_ends_as_if_never_stopped(tmp_path, name, 
                 break
             except Crash:
                 stops += 1
-        epochs = sum(made(name, more).phases(100).values()) * len(stream)
+        epochs = sum(made(name, more).phases(100, 2).values()) * len(stream)
         assert stops == epochs
         assert found.digest == whole.digest
         np.testing.assert_array_equal(found.matrix, whole.matrix)

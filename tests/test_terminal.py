@@ -94,10 +94,21 @@ def test_who_reads_no_further_ends_a_command_silently(run, tmp_path, words):
     assert begun.wait(120) == 141  # as a shell says it of a program that SIGPIPE has ended
 
 
-def test_without_standard_output_there_is_nothing_to_write_to(run):
-    code = f"import os, sys; os.close(1); os.execv(sys.executable, {[*COMMAND, 'show', str(run)]!r})"
+@pytest.mark.parametrize("words", [["show", "RUN"], ["data", "list"]], ids=" ".join)
+def test_without_standard_output_there_is_nothing_to_write_to(run, words):
+    words = [*COMMAND, *(str(run) if word == "RUN" else word for word in words)]
+    code = f"import os, sys; os.close(1); os.execv(sys.executable, {words!r})"
     done = subprocess.run([sys.executable, "-c", code], env=os.environ | PLACES, capture_output=True)
     assert (done.returncode, done.stderr) == (0, b"")
+
+
+def test_without_standard_error_answers_are_written_all_the_same(run):
+    words = [*COMMAND, "predict", str(run), str(run.parents[1] / "x.npy"), "--task", "1"]
+    code = f"import os, sys; os.close(2); os.execv(sys.executable, {words!r})"
+    done = subprocess.run([sys.executable, "-c", code], env=os.environ | PLACES, capture_output=True)
+    assert (done.returncode, len(done.stdout.splitlines())) == (0, 4)
+    wrong = code.replace("x.npy", "nothing.npy")
+    assert subprocess.run([sys.executable, "-c", wrong], env=os.environ | PLACES).returncode == 2
 
 
 # -- encodings -------------------------------------------------------------------------------------------------------

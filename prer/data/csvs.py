@@ -102,8 +102,8 @@ def _as_labels(texts: list[str], name: str) -> np.ndarray:
         if text.lower() in EMPTY:
             raise InputError(f"row {row} has no label; drop it or name its class")
     kinds, places = np.unique(np.array(texts, dtype=str), return_inverse=True)
-    broken = next((i for i, text in enumerate(texts) if not is_number(text) or float(text) % 1), None)
-    if broken is not None and all(map(is_number, kinds.tolist())):
+    broken = next((i for i, text in enumerate(texts) if is_number(text) and float(text) % 1), None)
+    if broken is not None and 2 * sum(map(is_number, kinds.tolist())) > len(kinds):  # numbers, and perhaps an NA
         raise fractions(float(texts[broken]), broken + 1, name, NAMED_BY)
     try:
         numbers = [_whole(text) for text in kinds.tolist()]

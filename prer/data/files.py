@@ -64,11 +64,10 @@ def read_new(path: Path, known: Reading) -> Data:
     with _readable(path):
         if path.is_dir():
             return _read_folder(path, known.size, known.fit, (), known)
-        kind = path.suffix.lower() if path.is_file() else ""  # a pipe is refused below: to open it would wait for ever
-        if kind == ".npy":
+        if path.is_file() and path.suffix.lower() == ".npy":  # a pipe is refused below: to open it would wait for ever
             return npz.read_array(path)
-        if kind in images.SUFFIXES:
-            return images.read(path, known.size, known.fit, known=known)
+        if path.is_file() and images.is_image(path):
+            return images.read_one(path, known)
         return _read_file(path, known.label, known.size, known.fit, known)
 
 

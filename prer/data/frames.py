@@ -16,6 +16,11 @@ from prer.errors import InputError
 NAMED_BY = "y='...'"  # in Python, what names the column of labels
 
 
+def is_frame(x: Any) -> bool:
+    """Whether this is a data frame, of pandas or of another library that has the same interface."""
+    return hasattr(x, "columns") and hasattr(x, "to_numpy")
+
+
 def of_frame(frame: Any, y: Any = None) -> Data:
     """Its columns as vectors; `y` names the column of labels, by default the last, or is the labels."""
     if y is not None and not isinstance(y, str) and hasattr(y, "__len__"):
@@ -30,7 +35,7 @@ def of_frame(frame: Any, y: Any = None) -> Data:
 
 def features_of(frame: Any, known: Reading) -> np.ndarray:
     """The features of a frame that is to be predicted, in the order of the model; it may have the label, too."""
-    place = known.label_in([str(name) for name in frame.columns])
+    place = known.label_in([str(name) for name in frame.columns], in_file=False)
     features = frame[[name for i, name in enumerate(frame.columns) if i != place]]
     return known.arranged(_of_columns(features, ""), [str(name) for name in features.columns])
 

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import io
 import os
+import warnings
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING, BinaryIO, NamedTuple
@@ -47,7 +48,7 @@ def read(
     All grey gives one channel, anything else three. Transparency is dropped, and so is the orientation a camera notes.
 
     Args:
-        path: a folder, a zip, or where a model is known one image.
+        path: a folder or a zip.
         size: the side that images are brought to; 0 leaves them as they are.
         fit: how they are brought to it, "resize" or "pad".
         only: the names of the files that are used of a folder; all where none are named.
@@ -55,14 +56,29 @@ def read(
     """
     if path.is_dir():
         return _read(path, [e for e in _in_folder(path) if not only or e.parts[-1] in only], size, fit, known)
-    if known and path.suffix.lower() in SUFFIXES:
-        return _read(path, [Entry((path.name,), path.stat().st_size, lambda: path.open("rb"))], size, fit, known)
     with opened(path) as (archive, files):
         entries = [
             Entry(PurePosixPath(name).parts, info.file_size, lambda i=info: io.BytesIO(contents(archive, i)))
             for name, info in files.items()
         ]
         return _read(path, entries, size, fit, known)
+
+
+def is_image(path: Path) -> bool:
+    """Whether a file is one image, by its content or, where that is damaged, by its name."""
+    from PIL import Image
+
+    try:
+        with warnings.catch_warnings(action="ignore"), Image.open(path, formats=FORMATS):
+            return True
+    except Exception:  # libraries say in too many ways that a file is not what they read
+        return path.suffix.lower() in SUFFIXES
+
+
+def read_one(path: Path, known: Reading) -> Data:
+    """One image, to be predicted."""
+    entry = Entry((path.name,), path.stat().st_size, lambda: path.open("rb"))
+    return _read(path, [entry], known.size, known.fit, known)
 
 
 def _in_folder(folder: Path) -> Iterator[Entry]:
@@ -86,7 +102,8 @@ def _in_folder(folder: Path) -> Iterator[Entry]:
 
 
 def _read(path: Path, entries: list[Entry], size: int, fit: Fit, known: Reading | None) -> Data:
-    train, test = _in_parts([entry for entry in entries if _is_wanted(entry.parts)])
+    entries = [entry for entry in entries if _is_wanted(entry.parts)]
+    train, test = (_by_path(entries), []) if known else _in_parts(entries)
     if not train:
         what = "no images in it; give images" if known else f"no folders with images in it; {ACCEPTED}"
         raise InputError(f"{shown(path)}: {what}")
@@ -105,6 +122,11 @@ def _is_wanted(parts: tuple[str, ...]) -> bool:
     """Leave out what systems and people put beside images."""
     hidden = any(part.startswith(".") or part == "__MACOSX" for part in parts)
     return not hidden and parts[-1].lower() not in ("thumbs.db", "desktop.ini") and not parts[-1].lower().endswith(TEXT)
+
+
+def _by_path(entries: list[Entry]) -> list[Entry]:
+    """All of them in the order of their paths, with the folder that each lies in."""
+    return [entry._replace(parts=entry.parts[-2:]) for entry in sorted(entries, key=lambda entry: entry.parts)]
 
 
 def _in_parts(entries: list[Entry]) -> tuple[list[Entry], list[Entry]]:

@@ -41,9 +41,11 @@ class Reading:
         """All but the shape, which a model's file says elsewhere."""
         return {key: value for key, value in asdict(self).items() if key != "shape"}
 
-    def label_in(self, names: Sequence[str]) -> int | None:
+    def label_in(self, names: Sequence[str], in_file: bool = True) -> int | None:
         """Where a table that is to be predicted has its labels, None if nowhere; other columns must be the model's."""
         check_names(names)
+        if in_file and not set(names) >= set(self.columns or [""]):  # a file may lack its header
+            check_header(names)
         if self.columns:
             self.order([name for name in names if name != self.label])
             return names.index(self.label) if self.label in names else None
@@ -54,7 +56,6 @@ class Reading:
                 f"the model was trained on {self.shape[0]} features, and the table has {len(names)} columns; "
                 "give the features, with or without the label as the last column"
             )
-        check_header(names)
         return None if len(names) == self.shape[0] else self.shape[0]
 
     def order(self, names: Sequence[str]) -> list[int]:
@@ -62,7 +63,6 @@ class Reading:
         places, known = {name: place for place, name in enumerate(names)}, set(self.columns)
         missing, extra = [n for n in self.columns if n not in places], [n for n in names if n not in known]
         if missing or extra:
-            check_header(names)
             said = [f"missing: {_listed(missing)}"] * bool(missing) + [f"unknown: {_listed(extra)}"] * bool(extra)
             do = ["add what is missing"] * bool(missing) + ["leave out what is unknown"] * bool(extra)
             what = f"the columns are not those of the training data ({'; '.join(said)})"

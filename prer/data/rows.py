@@ -16,7 +16,7 @@ from torch import Tensor
 
 from prer.data.arrays import Data, as_labels
 from prer.data.columns import find_column
-from prer.data.frames import checked, is_number, of_frame
+from prer.data.frames import checked, is_frame, is_number, of_frame
 from prer.data.guard import shown
 from prer.data.images import pixels
 from prer.data.reading import Reading
@@ -41,7 +41,7 @@ def as_data(source: Any, y: Any = None) -> Data:
         >>> data.x.tolist(), data.y.tolist()
         ([[1.5, 2.0], [2.5, 1.0]], ['cat', 'dog'])
     """
-    if hasattr(source, "columns") and hasattr(source, "to_numpy"):
+    if is_frame(source):
         return of_frame(source, y)
     items = _items(source)
     first = next(items, None)

@@ -22,6 +22,7 @@ from prer.errors import InputError
 
 # By what torch calls the processor, so that both take the same instructions; the first that was built is opened.
 VARIANTS = {"AVX512": ("avx512", "avx2", "baseline"), "AVX2": ("avx2", "baseline")}
+FUNCTIONS = ("forward", "backward", "prior_forward", "prior_backward", "kept", "scratch", "narrow", "widen", "weights")
 
 
 class Library(ctypes.CDLL):
@@ -54,8 +55,10 @@ def call(name: str, sizes: ctypes.Structure, *tensors: Tensor) -> None:
 def _opened(variant: str) -> Library | None:
     try:
         found = Library(str(Path(__file__).with_name(f"_{variant}{EXTENSION_SUFFIXES[0]}")))
-    except OSError:  # it was not built, or for another kind of processor
+        compiler = ctypes.string_at(ctypes.c_char_p.in_dll(found, "compiler"))
+        for name in FUNCTIONS:
+            getattr(found, name)
+    except (OSError, ValueError, AttributeError):  # not built, for another kind of processor, or of another version
         return None
-    compiler = ctypes.string_at(ctypes.c_char_p.in_dll(found, "compiler"))
     found.made_by = f"C, {variant}, {compiler.decode(errors='replace')}"
     return found

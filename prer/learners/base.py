@@ -115,9 +115,9 @@ class Learner(ABC):
         """How many raw samples are kept."""
         return len(self.kept_)
 
-    def phases(self, samples: int) -> dict[str, int]:
-        """The phases of a task of so many training samples, and their epochs."""
-        return {"classifier": self.enough(self.epochs, samples)}
+    def phases(self, samples: int, classes: int) -> dict[str, int]:
+        """The phases of a task of so many training samples and classes, and their epochs."""
+        return {"classifier": epochs_of(self.epochs, self.batch, samples, classes)}
 
     # -- the life of a learner -----------------------------------------------------------------------------------
 
@@ -220,7 +220,7 @@ class Learner(ABC):
         if not self.tasks_:
             self._scale(task)
         self._know(task)
-        self.samples_ = task.train(self.address_.seeds[:1]).shape[1]
+        self.size_ = task.size
 
     def _know(self, task: Task) -> None:
         first = self.tasks_[-1].stop if self.tasks_ else 0
@@ -283,7 +283,7 @@ class Learner(ABC):
             also: tensors that steps change in place beside the parameters.
             decay: let the learning rate fall linearly over the epochs.
         """
-        task, epochs = len(self.tasks_) - 1, self.phases(self.samples_)[phase]
+        task, epochs = len(self.tasks_) - 1, self.phases(*self.size_)[phase]
         parameters = [p for network in networks for p in network.parameters() if p.requires_grad]
         before_update = before_update or self.before_step
         step = Step(loss, parameters, optimiser=optimiser, lr=lr, before_update=before_update, capture=self.capturable)
@@ -319,10 +319,6 @@ class Learner(ABC):
         size = batch_of(self.batch, n)
         order = (address / "order").permutation(n)[:, : n // size * size]
         return rows.gather(1, order).unflatten(1, (-1, size))
-
-    def enough(self, epochs: int | Auto, samples: int) -> int:
-        """The epochs of a phase on so many samples: those that are set, or as many as make enough steps."""
-        return epochs_of(epochs, self.batch, samples)
 
     def dropout_noise(self, batches: Tensor, address: Address, size: int | None = None) -> Tensor:
         """Uniform numbers for the dropout of an epoch's batches [S, steps, B, width], or of `size` samples each."""

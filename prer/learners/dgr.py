@@ -21,7 +21,7 @@ from prer.address import Address
 from prer.density import in_proportion, look_up
 from prer.learners.base import Batch, Learner, Observer, mean_cross_entropy
 from prer.networks import Decoder, Encoder, floats, stack
-from prer.schedule import Auto
+from prer.schedule import Auto, epochs_of
 from prer.settings import setting
 from prer.task import Task
 
@@ -74,10 +74,10 @@ class DGR(Learner):
     weight: float = setting(1.0, "weight of the loss on replayed samples; 0 turns replay off", low=0)
     memory_batch: int = setting(64, "replayed samples in a step", low=1)
 
-    def phases(self, samples: int) -> dict[str, int]:
+    def phases(self, samples: int, classes: int) -> dict[str, int]:
         """First the generator, then the classifier."""
-        generator = {"generator": self.enough(self.epochs_generator, samples)} if self.weight else {}
-        return generator | super().phases(samples)
+        epochs = epochs_of(self.epochs_generator, self.batch, samples, classes)
+        return ({"generator": epochs} if self.weight else {}) | super().phases(samples, classes)
 
     def memory(self) -> dict[str, nn.Module]:
         """The generator is the whole memory."""

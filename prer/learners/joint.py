@@ -38,7 +38,9 @@ class Joint(Learner):
         widths = {seen.head: seen.width for seen in self.seen_}
         owners = [head for head, width in widths.items() for _ in range(width)]
         self.owner_ = self.numbers(owners)  # the head of each output [K]
-        self.train_classifier(merge(self.seen_), [self.encoder_, self.heads_])
+        together = merge(self.seen_)
+        self.size_ = together.size
+        self.train_classifier(together, [self.encoder_, self.heads_])
 
     def loss(self, batch: Batch) -> Tensor:
         """Cross-entropy of every sample among the classes of its own head."""

@@ -23,7 +23,7 @@ from prer.errors import InputError
 from prer.flow import Condition, Flow, Norm, Permutation
 from prer.learners.base import Learner, Observer, mean_cross_entropy
 from prer.networks import Decoder, Encoder, Linear, floats, stack
-from prer.schedule import Auto
+from prer.schedule import Auto, epochs_of
 from prer.settings import setting
 from prer.task import Task
 
@@ -88,14 +88,14 @@ class PRER(Learner):
     jitter: float = setting(0.02, "noise on the flow's training data, in standard deviations", low=0)
     clamp: float = setting(1.0, "bound of each gradient of the flow", low=0)
 
-    def phases(self, samples: int) -> dict[str, int]:
+    def phases(self, samples: int, classes: int) -> dict[str, int]:
         """The three phases of the paper."""
         settings = {"autoencoder": self.epochs_autoencoder, "flow": self.epochs_flow, "head": self.epochs}
         if self.schedule == "joint":
             settings = {"joint": self.epochs_autoencoder}
         elif self.density == "gaussian":
             del settings["flow"]
-        return {phase: self.enough(epochs, samples) for phase, epochs in settings.items()}
+        return {phase: epochs_of(epochs, self.batch, samples, classes) for phase, epochs in settings.items()}
 
     def memory(self) -> dict[str, nn.Module]:
         """The flow and the decoder are the whole memory of the past."""
