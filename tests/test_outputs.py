@@ -155,6 +155,6 @@ def test_a_file_in_a_folder_of_others_is_written_in_place_and_nothing_is_left(tm
     monkeypatch.setattr(Path, "replace", refused)  # as in a folder with the sticky bit
     write_output(file, b"new", "-o")
     assert [path.name for path in tmp_path.iterdir()] == ["mine.json"] and file.read_text() == "new"
-    with pytest.raises(InputError, match="cannot write .*; give another -o"):
+    with pytest.raises(InputError, match=r"cannot write .*; give another -o"):
         write_output(tmp_path / "other.json", b"new", "-o")
     assert [path.name for path in tmp_path.iterdir()] == ["mine.json"]
