@@ -157,10 +157,11 @@ def main():
     plan = list((to_search if options.part == "search" else to_show)(options.data))
     plan = [point for point in plan if not options.only or point[0] in options.only.split(",")]
     plan.sort(key=lambda point: point[1])  # so that what is stopped early has all data sets of some settings
-    names = {point.hash: (name, setting) for name, setting, point in plan}
+    unique = {point.hash: point for _, _, point in plan}  # a `like` may bring the classes per task of another stream
     entries = []
-    for outcome in Local(options.workers).run([point for _, _, point in plan], options.out):
-        entries.append(entry_of(*names[outcome.experiment.hash], outcome))
+    for outcome in Local(options.workers).run(list(unique.values()), options.out):
+        same = [(name, setting) for name, setting, point in plan if point.hash == outcome.experiment.hash]
+        entries += [entry_of(name, setting, outcome) for name, setting in same]
         new = entries[-1]
         line = new["error"] or f"{np.mean(new['accuracy']):.2f} in {new['seconds']:.0f} s"
         print(f"{new['data']:>12} {new['setting']:<20} {line}", flush=True)

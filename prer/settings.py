@@ -54,7 +54,7 @@ def typed(value: Any, kind: Any, key: str) -> Any:
     if kind == int | Auto:
         if value == "auto" or type(value) is int:
             return value
-        raise InputError(f"{key}={value!r}: give a whole number or auto")
+        raise InputError(f"{key}={value!r}: a whole number or auto is wanted here")
     if get_origin(kind) is tuple and isinstance(value, (list, tuple)):
         return tuple(typed(v, get_args(kind)[0], f"{key}[{i}]") for i, v in enumerate(value))
     wanted = kind if isinstance(kind, type) else get_args(kind)

@@ -62,7 +62,7 @@ def test_an_unknown_key_is_refused_with_the_nearest_known_one(override, said):
 @pytest.mark.parametrize(
     ("override", "said"),
     [
-        ("learner.epochs=many", "learner.epochs='many': a whole number is wanted"),
+        ("learner.epochs=many", "learner.epochs='many': a whole number or auto is wanted"),
         ("learner.epochs=true", "learner.epochs=True: a whole number"),
         ("learner.epochs=3.0", "learner.epochs=3.0: a whole number"),
         ("learner.epochs=[3]", r"learner.epochs=\[3\]: a whole number"),

@@ -238,7 +238,7 @@ def test_a_giant_file_of_events_is_not_read(broken_off, tmp_path, monkeypatch, c
     run = copied(broken_off, tmp_path / "in")
     os.truncate(run / "events.jsonl", 64 * 2**30)
     code, err = bounded(*command, run)
-    assert code == 0 if command == ["report"] else "events.jsonl is too large; events are read up to 64 MiB" in err
+    assert code == 0 if command == ["report"] else "events.jsonl is too large; events are read up to 256 MiB" in err
 
 
 @pytest.mark.parametrize("matrix", [[[], []], [[[]], [[]]], [[[1.0], []], [[], [1.0]]]])

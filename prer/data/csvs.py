@@ -103,7 +103,7 @@ def _as_labels(texts: list[str], name: str) -> np.ndarray:
             raise InputError(f"row {row} has no label; drop it or name its class")
     kinds, places = np.unique(np.array(texts, dtype=str), return_inverse=True)
     broken = next((i for i, text in enumerate(texts) if is_number(text) and float(text) % 1), None)
-    if broken is not None and 2 * sum(map(is_number, kinds.tolist())) > len(kinds):  # numbers, and perhaps an NA
+    if broken is not None and sum(map(is_number, kinds.tolist())) >= 0.9 * len(kinds):  # a few may be NA
         raise fractions(float(texts[broken]), broken + 1, name, NAMED_BY)
     try:
         numbers = [_whole(text) for text in kinds.tolist()]
