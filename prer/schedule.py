@@ -1,4 +1,4 @@
-"""How long training takes where nobody says: enough steps for the number of samples.
+"""Epochs and batch size where the user sets none: enough steps for the samples and classes of a task.
 
 The numbers were chosen on validation data, from 77 samples of a task to 10,000 and from 2 classes to 10
 (`benchmarks/own_data.py search`). More classes need more steps: their borders are learned by head and encoder.
