@@ -405,7 +405,7 @@ def test_show_of_several_has_a_line_for_each_and_says_which_is_not_finished(caps
 
 WRONG = {
     "unknown key": (["run", "learner.wieght=1"], "did you mean 'weight'?"),
-    "wrong type": (["run", "learner.epochs=many"], "a whole number is wanted"),
+    "wrong type": (["run", "learner.epochs=many"], "a whole number or auto is wanted"),
     "wrong seeds": (["run", "--seeds", "x,y"], "seeds="),
     "no seeds": (["run", "--seeds", "0"], "seeds=0"),
     "empty seeds": (["run", "--seeds", ""], "seeds="),
