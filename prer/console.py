@@ -157,12 +157,13 @@ def hardly_learned(record: Record) -> str:
     """What to say of a finished run whose tasks were hardly learned; empty where they were."""
     chance, result = _chance(record), record.result
     learned = None if result is None else np.array(result["matrix"], float).diagonal(axis1=1, axis2=2).mean()
-    if learned is None or chance is None or not _hardly_learned(learned, chance):
+    if learned is None or chance is None or not _near_chance(learned, chance):
         return ""
     return f"{record.path.name} learned a task to {learned:.1f} % on average; guessing reaches {chance:.0f} %"
 
 
-def _hardly_learned(learned: float, chance: float) -> bool:
+def _near_chance(learned: float, chance: float) -> bool:
+    """Whether an accuracy is hardly better than guessing."""
     return learned < chance + HARDLY * (100 - chance)
 
 
@@ -182,7 +183,7 @@ def meaning(result: dict[str, Any], naive: dict[str, Any] | None = None, chance:
         return f"It means: the one task was learned to {accuracy:.1f} %; forgetting shows from the second task on."
     R = np.array(result["matrix"], float)
     learned, last = R.diagonal(axis1=1, axis2=2).mean(), R[:, -1].mean()
-    if chance is not None and _hardly_learned(learned, chance):
+    if chance is not None and _near_chance(learned, chance):
         text = f"It means: on average a task was learned to {learned:.1f} %. Hardly better than guessing"
         return f"{text} ({chance:.0f} %): BWT says nothing here."
     change = _moved(bwt, "lost", "gained")

@@ -93,7 +93,7 @@ def _learn(
             continue  # it was learned before
         few = "" if warned else too_few_steps(learner, *task.size)
         if few:
-            warnings.warn(few, stacklevel=3)  # whoever called `learn`
+            warnings.warn(few, stacklevel=3)  # points at the caller of `learn`
             warned = True
         if keeper and keeper.before:
             ledger = Ledger.of(keeper.restore(learner, met[:-1])["ledger"], done, len(seeds))

@@ -69,7 +69,7 @@ class Stream(io.TextIOBase):
 
     def _discard(self) -> None:
         """Let all that is still to be written go nowhere: Python would try again when it ends."""
-        with suppress(OSError):  # a stream that is no file
+        with suppress(OSError):  # a stream without a file behind it
             nowhere = os.open(os.devnull, os.O_WRONLY)
             os.dup2(nowhere, self.stream.fileno())
             os.close(nowhere)

@@ -826,21 +826,22 @@ def test_what_is_set_is_taken_however_many_samples_there_are(name, setting):
 
 
 def test_a_task_trains_as_long_as_its_own_samples_ask_for():
-    (x1, y1), (x2, y2) = (pair(classes, per_class=n) for classes, n in (((0, 1), 8), ((2, 3), 1000)))
-    events = []
-    stream = Stream.of([(x1, y1), (x2, y2)], resplit=0.5)
-    learn(stream, Naive(hidden=(4,), embedding=2), seeds=1, device="cpu", observe=events.append)
-    epochs = [max(e["epoch"] + 1 for e in events if e["event"] == "epoch" and e["task"] == t) for t in (0, 1)]
-    assert epochs == [1000, math.ceil(1000 / (1000 // 32))]
+    pairs = [pair((0, 1), per_class=8), pair((2, 3), per_class=1000)]
+    found = epochs_of_each_task(Naive(hidden=(4,), embedding=2), pairs)
+    assert found == [1000, math.ceil(1000 / (1000 // 32))]
 
 
 def test_joint_trains_as_long_as_all_its_samples_ask_for():
-    (x1, y1), (x2, y2) = (pair(classes, per_class=n) for classes, n in (((0, 1), 1000), ((2, 3), 8)))
+    pairs = [pair((0, 1), per_class=1000), pair((2, 3), per_class=8)]
+    found = epochs_of_each_task(Joint(hidden=(4,), embedding=2), pairs)
+    assert found == [math.ceil(1000 / (1000 // 32)), math.ceil(2000 / (1008 // 32))]
+
+
+def epochs_of_each_task(learner, pairs):
     events = []
-    stream = Stream.of([(x1, y1), (x2, y2)], resplit=0.5)
-    learn(stream, Joint(hidden=(4,), embedding=2), seeds=1, device="cpu", observe=events.append)
-    epochs = [max(e["epoch"] + 1 for e in events if e["event"] == "epoch" and e["task"] == t) for t in (0, 1)]
-    assert epochs == [math.ceil(1000 / (1000 // 32)), math.ceil(2000 / (1008 // 32))]
+    learn(Stream.of(pairs, resplit=0.5), learner, seeds=1, device="cpu", observe=events.append)
+    epochs = [event for event in events if event["event"] == "epoch"]
+    return [max(e["epoch"] + 1 for e in epochs if e["task"] == task) for task in range(len(pairs))]
 
 
 def pair(classes, per_class):

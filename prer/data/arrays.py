@@ -131,7 +131,7 @@ def as_labels(y: np.ndarray | Tensor | Sequence, column: object = "", by: str = 
 
 
 def fractions(value: float, row: int, column: object, by: str) -> InputError:
-    """What to say about labels that are no whole numbers; `by` names another column, if it can be named."""
+    """The error for labels with fractions; `by` is the setting that names another column, if there is one."""
     what = f"column {shown(column, 30)!r} holds fractions" if column != "" else "the labels have fractions"
     other = f", or name another column with {by}" if by else ""
     return InputError(f"{what} ({value:g} in row {row}); labels are classes: give whole numbers or names{other}")

@@ -1,4 +1,4 @@
-"""The columns of a table: their names, which one holds the labels, and what to say about a value that is no number."""
+"""The columns of a table: their names, which one holds the labels, and the error for a value that is not a number."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ def is_number(text: str) -> bool:
 
 
 def no_number(value: object, row: int, name: object, by: str) -> InputError:
-    """What to say about a value that cannot be a feature; `by` names the label's column, if it can still be named."""
+    """The error for a value that cannot be a feature; `by` is the setting that names the label, if there is one."""
     where = f"row {row}, column {shown(name, 30)!r}"
     text = str(value).strip()
     if value is None or text.lower() in EMPTY:

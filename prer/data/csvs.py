@@ -102,9 +102,11 @@ def _as_labels(texts: list[str], name: str) -> np.ndarray:
         if text.lower() in EMPTY:
             raise InputError(f"row {row} has no label; drop it or name its class")
     kinds, places = np.unique(np.array(texts, dtype=str), return_inverse=True)
-    broken = next((i for i, text in enumerate(texts) if is_number(text) and float(text) % 1), None)
-    if broken is not None and sum(map(is_number, kinds.tolist())) >= 0.9 * len(kinds):  # a few may be NA
-        raise fractions(float(texts[broken]), broken + 1, name, NAMED_BY)
+    numeric = [text for text in kinds.tolist() if is_number(text)]
+    broken = {text for text in numeric if float(text) % 1}
+    if broken and len(numeric) >= 0.9 * len(kinds):  # a few may be NA
+        row, text = next((row, text) for row, text in enumerate(texts, 1) if text in broken)
+        raise fractions(float(text), row, name, NAMED_BY)
     try:
         numbers = [_whole(text) for text in kinds.tolist()]
         return np.array(numbers, np.int64)[places]

@@ -15,7 +15,7 @@ def import_unconfigured() -> None:
     The import reads the first such file that it finds, and the current folder comes first. A broken one prints warnings
     or ends in a traceback, so the import sees a folder with an empty one.
     """
-    with suppress(OSError), TemporaryDirectory() as folder:  # without a current folder there is no file in it, either
+    with suppress(OSError), TemporaryDirectory() as folder:  # the current folder may have been deleted
         (Path(folder) / "matplotlibrc").touch()
         with chdir(folder):
             import matplotlib  # noqa: F401
