@@ -1,8 +1,8 @@
 """The optional C extension; everything else about the package is in pyproject.toml.
 
-The same sources are built once for each set of instructions, and `prer/kernels/library.py` opens the one that fits the
-processor. They are plain shared libraries without Python's headers. Where a compiler is missing or does not know our C
-(GCC's vectors), the package is installed without them, and torch computes everything.
+The same sources are built once for each set of instructions, and `prer/kernels/cpu/library.py` opens the library that
+fits the processor. They are plain shared libraries without Python's headers. Without a compiler, or with one that does
+not know our C (GCC's vectors), the package is installed without them, and torch computes everything.
 """
 
 import sysconfig
@@ -11,7 +11,7 @@ from pathlib import Path
 from setuptools import Extension, setup
 from setuptools.command.build_ext import build_ext
 
-KERNELS = Path("prer/kernels")
+KERNELS = Path("prer/kernels/cpu")
 # What is not finite must stay so, hence no -ffast-math; the two -fno flags change no result.
 FLAGS = ["-O3", "-ffp-contract=fast", "-fno-math-errno", "-fno-trapping-math"]
 VARIANTS = {"baseline": []}
@@ -33,8 +33,8 @@ class OneByOne(build_ext):
 setup(
     ext_modules=[
         Extension(
-            f"prer.kernels._{variant}",
-            sources=[str(KERNELS / name) for name in ("native.c", "convolution.c")],
+            f"prer.kernels.cpu._{variant}",
+            sources=[str(KERNELS / name) for name in ("flow.c", "convolution.c")],
             depends=[str(KERNELS / "products.h")],
             extra_compile_args=[*FLAGS, *flags],
             libraries=["m"],

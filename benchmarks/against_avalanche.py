@@ -25,11 +25,12 @@ import torch
 from torch import nn
 
 from prer.address import Address
-from prer.evaluation import accuracy, bwt, spread
 from prer.learners import LEARNERS
-from prer.networks import Encoder, Head
-from prer.run import learn
-from prer.source import Source
+from prer.nn.heads import Head
+from prer.nn.networks import Encoder
+from prer.runs.learn import learn
+from prer.runs.metrics import accuracy, bwt, spread
+from prer.streams.config import StreamConfig
 
 
 def import_torchvision():
@@ -93,7 +94,7 @@ def part(task, rows):
 
 
 def experiences(stream, seed):
-    train = [part(task, task.train([seed])[0]) for task in stream]
+    train = [part(task, task.train_rows([seed])[0]) for task in stream]
     return with_classes_timeline(with_task_labels(benchmark_from_datasets(train=train))).train_stream
 
 
@@ -121,7 +122,7 @@ def strategy(method, strength, model, options):
 
 @torch.no_grad()
 def per_cent(model, task, seed):
-    x, y = task.samples(task.test([seed])[0])
+    x, y = task.samples(task.test_rows([seed])[0])
     model.eval()
     return 100 * (model(x.float() / 255, task.index).argmax(1) == y).double().mean().item()
 
@@ -212,7 +213,7 @@ def save(rows, options):
 def main() -> None:
     options = parsed()
     torch.set_num_threads(1)
-    stream = Source(data="digits", resplit=0.2).build()
+    stream = StreamConfig(data="digits", resplit=0.2).build()
     print("whose, method, strength  Accuracy           BWT         seconds of a seed")
     rows = []
     for method in options.methods:

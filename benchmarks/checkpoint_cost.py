@@ -13,15 +13,15 @@ from pathlib import Path
 
 import torch
 
-from prer.checkpoint import Checkpoint
-from prer.experiment import Experiment
-from prer.keeper import Keeper
 from prer.learners import LEARNERS
-from prer.record import environment
-from prer.run import learn
+from prer.runs.autosave import Autosave
+from prer.runs.checkpoint import Checkpoint
+from prer.runs.environment import environment
+from prer.runs.experiment import Experiment
+from prer.runs.learn import learn
 
 
-class Clocked(Keeper):
+class Clocked(Autosave):
     """Counts the time that keeping takes."""
 
     spent, writes, megabytes = 0.0, 0, 0.0
@@ -57,7 +57,7 @@ def main():
         with tempfile.TemporaryDirectory() as folder:
             keeper = Clocked(Checkpoint(Path(folder) / "checkpoint"), {})
             stream = experiment.stream.build()
-            result = learn(stream, experiment.learner, seeds=experiment.seeds, device="cpu", keeper=keeper)
+            result = learn(stream, experiment.learner, seeds=experiment.seeds, device="cpu", autosave=keeper)
         total, size = result.seconds["total"], round(keeper.megabytes, 2)
         line = {"learner": name, "seconds": round(total, 2), "checkpoints": keeper.writes, "megabytes": size}
         lines.append(line | {"per_cent": round(100 * keeper.spent / total, 2)})

@@ -15,7 +15,8 @@ import tempfile
 import time
 from pathlib import Path
 
-from prer.record import Record, environment
+from prer.runs.environment import environment
+from prer.runs.folder import RunFolder
 
 OFF = {"CC": "false", "PRER_KERNELS": "off", "OMP_NUM_THREADS": "1"}  # CC: of versions that compiled when they ran
 EXPERIMENTS = {
@@ -32,7 +33,7 @@ def digest(checkout, settings, folder):
     done = subprocess.run(
         command, env=os.environ | OFF | {"PYTHONPATH": str(checkout)}, stdout=subprocess.PIPE, check=True
     )
-    result = Record(Path(done.stdout.decode().splitlines()[-1])).result
+    result = RunFolder(Path(done.stdout.decode().splitlines()[-1])).result
     return {"digest": result["digest"], "seconds": round(time.perf_counter() - begin, 1)}
 
 

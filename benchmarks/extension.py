@@ -16,7 +16,7 @@ import sys
 import tempfile
 from pathlib import Path
 
-from prer.record import environment
+from prer.runs.environment import environment
 
 RUN = ["-W", "ignore", "-m", "prer", "run", "learner.name=prer", "--device", "cpu", "--quiet"]
 EPOCHS = ["learner.epochs=3", "learner.epochs_autoencoder=3", "learner.epochs_flow=3"]
@@ -30,7 +30,7 @@ begin = time.process_time()
 turn()
 print(time.process_time() - begin)
 """
-MADE_BY = "from prer.kernels import made_by; print(made_by('cpu'))"
+MADE_BY = "from prer.kernels.registry import made_by; print(made_by('cpu'))"
 
 
 def python(arguments, kernels="on"):

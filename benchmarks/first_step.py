@@ -13,7 +13,7 @@ import sys
 import time
 from pathlib import Path
 
-from prer.record import environment
+from prer.runs.environment import environment
 
 TIMES = 5
 FIRST_EPOCH = """
@@ -22,14 +22,14 @@ from pathlib import Path
 from rich.console import Console
 import prer.run
 from prer.experiment import Experiment
-from prer.record import Record
-begin, event = time.perf_counter(), Record.event
+from prer.runs.folder import RunFolder
+begin, event = time.perf_counter(), RunFolder.event
 def first(self, about):
     print(time.perf_counter() - begin)
     sys.stdout.flush()
     import os; os._exit(0)
-Record.event = first
-prer.run.execute(Experiment.parse({}, ["device=cpu"]), Path(tempfile.mkdtemp()), Console(file=io.StringIO()), quiet=True)
+RunFolder.event = first
+prer.runs.run.execute(Experiment.parse({}, ["device=cpu"]), Path(tempfile.mkdtemp()))
 """
 
 

@@ -28,7 +28,7 @@ from pathlib import Path
 import numpy as np
 from worker import Worker, answer, noted, shared
 
-from prer.record import environment
+from prer.runs.environment import environment
 
 EXTREME = (0, 1, 2, 0x7F, 0x80, 0xFF, 0x7FFF, 0xFFFF, 0x10000, 0x7FFFFFFF, 0x80000000, 0xFFFFFFFE, 0xFFFFFFFF)
 
@@ -294,7 +294,7 @@ def judge(path):
 def made(data):
     """Whether a stream can be made of what was read; if not, that must be said in a sentence, too."""
     from prer.errors import InputError
-    from prer.stream import Stream
+    from prer.streams.stream import Stream
 
     try:
         return bool(Stream.split(data, classes_per_task=max(len(set(data.y.tolist())), 2)))

@@ -63,13 +63,11 @@ class Crash(BaseException):
 
 def prepared(root):
     """By learner, the files of a run that was stopped shortly before its end, those of the finished one, its name."""
-    from rich.console import Console
+    from prer.runs.checkpoint import Checkpoint, Pace
+    from prer.runs.experiment import Experiment
+    from prer.runs.run import execute
 
-    from prer.checkpoint import Checkpoint, Pace
-    from prer.experiment import Experiment
-    from prer.run import execute
-
-    rng, console = np.random.default_rng(0), Console(file=io.StringIO())
+    rng = np.random.default_rng(0)
     np.savez(Path(root, "data.npz"), x=rng.normal(size=(48, 3)), y=np.repeat(np.arange(4), 12))
     Path(root, "base.toml").write_text(BASE)
     os.chdir(root)
@@ -85,10 +83,10 @@ def prepared(root):
                 raise Crash
 
         Checkpoint.write = writing
-        whole = execute(Experiment.parse({}, given), Path("whole"), console, quiet=True)
+        whole = execute(Experiment.parse({}, given), Path("whole"))
         crash_at = 2 * len(written)
         with contextlib.suppress(Crash):
-            execute(Experiment.parse({}, given), Path("stopped"), console, quiet=True)
+            execute(Experiment.parse({}, given), Path("stopped"))
         found[name] = files_of(Path("stopped", whole.path.name)), files_of(whole.path), whole.path.name
     return found
 
@@ -431,10 +429,10 @@ def work():
     """Take one folder after the other."""
     import torch
 
-    import prer.record
-    from prer.checkpoint import Pace
+    import prer.runs.folder
+    from prer.runs.checkpoint import Pace
 
-    prer.record._commit = lambda: None  # another process for each folder would be all that this measures
+    prer.runs.environment._commit = lambda: None  # another process for each folder would be all that this measures
     Pace.due = lambda pace: True  # a run that goes on writes checkpoints, too
     torch.set_num_threads(1)
     answer(judge)
@@ -442,7 +440,8 @@ def work():
 
 def judge(case):
     """What became of one folder."""
-    from prer.errors import InputError, RunError, sentence
+    from prer.errors import InputError, RunError
+    from prer.text import sentence
 
     folder, action, digest = case
     try:
@@ -453,20 +452,19 @@ def judge(case):
 
 
 def resume(folder, force=False):
-    from rich.console import Console
 
-    from prer.run import resume
+    from prer.runs.run import resume
 
-    return resume(folder, Console(file=io.StringIO()), force=force).result["digest"]
+    return resume(folder, force=force).result["digest"]
 
 
 def show(folder):
     from rich.console import Console
 
-    from prer.console import show_result, show_runs
-    from prer.record import Record
+    from prer.runs.folder import RunFolder
+    from prer.terminal.tables import show_result, show_runs
 
-    file, record = io.StringIO(), Record(folder)
+    file, record = io.StringIO(), RunFolder(folder)
     if record.result is None:
         raise AssertionError("the result has gone")
     show_result(Console(file=file), record)
@@ -476,7 +474,7 @@ def show(folder):
 
 
 def sweep(folder):
-    from prer.sweep import Sweep
+    from prer.sweeps.sweep import Sweep
 
     return str(len(Sweep.read(folder / "sweep.toml").points()))
 
@@ -505,7 +503,7 @@ def main():
 
 def fuzz(options):
     """Make the folders, have them tried, and write down what became of them."""
-    from prer.record import environment
+    from prer.runs.environment import environment
 
     sys.setrecursionlimit(20_000)  # to make what others are to refuse
     seen, tables, faults, target = set(), {kind: Counter() for kind in KINDS}, [], options.json

@@ -34,12 +34,12 @@ from pathlib import Path
 import numpy as np
 import torch
 
-import prer.checkpoint
-import prer.record
-import prer.run
-from prer.cli import main as prer_command
-from prer.experiment import Experiment
+import prer.runs.checkpoint
+import prer.runs.folder
+import prer.runs.run
+from prer.cli.main import main as prer_command
 from prer.learners import LEARNERS
+from prer.runs.experiment import Experiment
 
 PATIENCE = 120  # seconds after which a process hangs
 KILLS = 3  # of one run, at most
@@ -145,8 +145,8 @@ def tell(marks):
 
         return call
 
-    prer.run.learn = marked(prer.run.learn, TRAINING, ENDING)
-    prer.checkpoint.Checkpoint.write = marked(prer.checkpoint.Checkpoint.write, CHECKPOINT)
+    prer.runs.learn.learn = marked(prer.runs.learn.learn, TRAINING, ENDING)
+    prer.runs.checkpoint.Checkpoint.write = marked(prer.runs.checkpoint.Checkpoint.write, CHECKPOINT)
 
 
 def import_all(folder):
@@ -259,20 +259,20 @@ class Calls:
 
     def watch(self):
         """Begin."""
-        prer.checkpoint.Pace.due = lambda pace: True  # the same checkpoints in every run
+        prer.runs.checkpoint.Pace.due = lambda pace: True  # the same checkpoints in every run
         self.fsync = os.fsync
         for name in ("mkdir", "open", "rename", "replace", "unlink", "rmdir"):
             setattr(os, name, self.around(name, getattr(os, name)))
         os.fsync = self.around("fsync", self.forced)
         io.open = self.around("open", partial(self.opened, io.open))
-        write = prer.checkpoint.Checkpoint.write
+        write = prer.runs.checkpoint.Checkpoint.write
 
         def counted(*args):
             self.checkpoints, self.within = self.checkpoints + 1, True
             write(*args)
             self.within = False
 
-        prer.checkpoint.Checkpoint.write = counted
+        prer.runs.checkpoint.Checkpoint.write = counted
 
     def around(self, name, function):
         """The same function, with a moment before and one after."""
@@ -445,7 +445,7 @@ def main():
     LONGER[0], DEVICE[0] = options.longer, options.device
     os.environ |= {"PRER_CHECKPOINT_SECONDS": "0", "OMP_NUM_THREADS": "1"}
     torch.set_num_threads(1)
-    prer.record._commit = cache(prer.record._commit)  # git would take more time than the run
+    prer.runs.environment._commit = cache(prer.runs.environment._commit)  # git would take more time than the run
     with tempfile.TemporaryDirectory() as root, contextlib.chdir(root):
         record = kill(options, Path(root))
     if options.json:
@@ -481,7 +481,7 @@ def kill(options, root):
     seconds = {f"{learner}, {stream}": round(measure.seconds, 2) for (learner, stream), measure in measures.items()}
     record = {
         "command": f"python benchmarks/kill_runs.py --prer {options.prer} --others {options.others} --faults {' '.join(options.faults)} --longer {options.longer} --device {options.device} --seed {options.seed}",
-        "environment": prer.record.environment(),  # now: a process that has touched a GPU must not be forked
+        "environment": prer.runs.environment.environment(),  # now: a process that has touched a GPU must not be forked
     }
     for way, table in tables.items():
         total = {field: sum(of[field] for of in table.values()) for field in fields}

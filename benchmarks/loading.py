@@ -22,11 +22,11 @@ def kilobytes(key):
 
 
 def measure(data):
-    from prer.source import Source
+    from prer.streams.config import StreamConfig
 
     Path("/proc/self/clear_refs").write_text("5")  # the peak begins anew
     before, begin = kilobytes("VmRSS"), time.perf_counter()
-    stream = Source(data=data, resplit=0.2).build()
+    stream = StreamConfig(data=data, resplit=0.2).build()
     seconds = time.perf_counter() - begin
     x = stream[0].x
     peak = (kilobytes("VmHWM") - before) * 1024
@@ -48,7 +48,7 @@ def main():
     if options.once:
         print(json.dumps(measure(options.data[0])))
         return
-    from prer.record import environment
+    from prer.runs.environment import environment
 
     found = {}
     for data in options.data:

@@ -19,9 +19,9 @@ from pathlib import Path
 import numpy as np
 
 from prer.data.catalogue import CATALOGUE, load_named
-from prer.engines import Local
-from prer.experiment import Experiment
-from prer.record import environment
+from prer.runs.environment import environment
+from prer.runs.experiment import Experiment
+from prer.sweeps.engines.local import Local
 
 SEEDS, SEEDS_OF_MNIST = 20, 5
 OF_SEARCH = 100  # the first seed of the search
@@ -116,7 +116,7 @@ def entry_of(name, setting, outcome):
     entry = {"data": name, "setting": setting, "hash": outcome.experiment.hash, "error": outcome.error}
     if outcome.error:
         return entry
-    result = outcome.record.result
+    result = outcome.folder.result
     metrics = {key: result[key]["values"] for key in ("accuracy", "bwt", "final_accuracy")}
     return entry | {"seeds": result["seeds"], **metrics, "seconds": result["seconds"]["total"]}
 

@@ -29,13 +29,14 @@ import torch
 from torch import nn
 
 from prer.address import as_device
-from prer.heads import Heads
 from prer.learners import AGEM, DGR, EWC, GEM, LWF, SI, Joint, Learner, Naive, Replay, base
-from prer.networks import Encoder, Head, Linear
-from prer.record import environment
-from prer.run import learn
-from prer.source import load
-from prer.stream import Stream
+from prer.nn.heads import Head, Heads
+from prer.nn.networks import Encoder
+from prer.nn.stacked import Linear
+from prer.runs.environment import environment
+from prer.runs.learn import learn
+from prer.streams.config import load
+from prer.streams.stream import Stream
 
 SOURCES = {
     "V18": "van de Ven & Tolias 2018, Generative replay with feedback connections as a general strategy for continual "

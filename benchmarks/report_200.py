@@ -16,18 +16,19 @@ from pathlib import Path
 
 import numpy as np
 
-from prer.cli import main as prer
-from prer.evaluation import summary
-from prer.record import Record, environment
+from prer.cli.main import main as prer
+from prer.runs.environment import environment
+from prer.runs.folder import RunFolder
+from prer.runs.metrics import summary
 
 LEARNERS = ("prer", "naive", "ewc", "si", "er", "gem", "lwf", "dgr")
 TINY = ["learner.epochs=20", "learner.epochs_autoencoder=20", "learner.epochs_flow=20"]
-COMMAND = [sys.executable, "-c", "from prer.cli import main; main()", "report"]
+COMMAND = [sys.executable, "-c", "from prer.cli.main import main; main()", "report"]
 
 
 def copies(run: Path, out: Path, count: int) -> None:
     """So many runs like this one."""
-    known, rng = Record(run).result, np.random.default_rng(0)
+    known, rng = RunFolder(run).result, np.random.default_rng(0)
     for i in range(count):
         folder = out / f"digits-{LEARNERS[i % len(LEARNERS)]}-{i:08x}"
         folder.mkdir(parents=True)
@@ -36,7 +37,7 @@ def copies(run: Path, out: Path, count: int) -> None:
         R = np.clip(np.array(known["matrix"], float) - rng.uniform(0, 20), 0, 100)
         changed = {"matrix": np.where(np.isnan(R), None, R).tolist(), "learner": LEARNERS[i % len(LEARNERS)]}
         changed["memory_floats"] = [int(rng.integers(1, 10**5)) for _ in known["memory_floats"]]
-        Record(folder).finish(known | summary(R, np.full(R.shape[:2], np.nan)) | changed)
+        RunFolder(folder).finish(known | summary(R, np.full(R.shape[:2], np.nan)) | changed)
 
 
 def main():

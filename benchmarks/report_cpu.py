@@ -16,13 +16,13 @@ import sys
 import tempfile
 from pathlib import Path
 
-from prer.cli import main as prer
-from prer.record import environment
+from prer.cli.main import main as prer
+from prer.runs.environment import environment
 
 HERE = Path(__file__).parents[1]
 IMPORTS = (
     "import jinja2, matplotlib.backends.backend_svg, rich.console, safetensors.numpy, scipy.stats, sklearn.datasets\n"
-    "import prer.cli, prer.report.figures, prer.report.page, prer.run"
+    "import prer.cli.main, prer.report.figures, prer.report.page, prer.runs.run"
 )
 
 

@@ -15,10 +15,10 @@ import os
 import time
 from pathlib import Path
 
-from prer.engines import Local
-from prer.experiment import Experiment
-from prer.record import environment
-from prer.sweep import Sweep
+from prer.runs.environment import environment
+from prer.runs.experiment import Experiment
+from prer.sweeps.engines.local import Local
+from prer.sweeps.sweep import Sweep
 
 FOLDER = Path(__file__).parent / "search"
 NAMES = sorted(path.stem for path in FOLDER.glob("*.toml") if path.stem != "digits")
@@ -50,7 +50,7 @@ def entry_of(outcome, keys):
     entry = {"settings": {key: tables["learner"][key.split(".")[1]] for key in keys}, "error": outcome.error}
     if outcome.error:
         return entry
-    result = outcome.record.result
+    result = outcome.folder.result
     entry |= {key: result[key]["mean"] for key in ("accuracy", "bwt")} | {"seconds": result["seconds"]["total"]}
     diagonals = [[R[t][t] for R in result["matrix"]] for t in range(5)]  # of each task, for each seed
     return entry | {"diagonal": [sum(d) / len(d) for d in diagonals], "weakest": min(map(min, diagonals))}

@@ -26,12 +26,12 @@ from pathlib import Path
 
 from search import entry_of
 
-from prer.engines import Local
-from prer.experiment import Experiment, merged
 from prer.learners import PRER
 from prer.paper import DATA, LITERAL, METHODS, file_of
-from prer.record import environment
-from prer.sweep import Sweep
+from prer.runs.environment import environment
+from prer.runs.experiment import Experiment, merged
+from prer.sweeps.engines.local import Local
+from prer.sweeps.sweep import Sweep
 
 SEEDS = (0, 1)
 ROUNDS = {"first": (10, 0), "more": (14, 2), "wider": (10, 4)}  # how many points, and which draw

@@ -22,13 +22,13 @@ import numpy as np
 import torch
 
 import prer.learners.gem
-import prer.optimisers
+import prer.training.optimisers
 from prer.data.entry import silent
-from prer.experiment import Experiment
 from prer.learners import LEARNERS
-from prer.record import environment
-from prer.run import learn
-from prer.step import Step
+from prer.runs.environment import environment
+from prer.runs.experiment import Experiment
+from prer.runs.learn import learn
+from prer.training.step import Step
 
 NAMES = ("naive", "ewc", "er", "gem", "agem", "prer")
 AT = (1, 2, 5, 10, 20, 50, 100, 200, 500, 1000, 2000, 4000)  # steps whose weights are kept
@@ -82,7 +82,7 @@ def watched():
 
 @contextlib.contextmanager
 def adam_seed_by_seed():
-    adam = prer.optimisers.adam
+    adam = prer.training.optimisers.adam
 
     def each(parameters, gradients, means, squares, largest, steps, **constants):
         for seed in range(len(parameters[0])):
@@ -92,7 +92,7 @@ def adam_seed_by_seed():
         for mine, counted in zip(steps, counts, strict=True):
             mine.copy_(counted)
 
-    with patch.object(prer.optimisers, "adam", each):
+    with patch.object(prer.training.optimisers, "adam", each):
         yield
 
 

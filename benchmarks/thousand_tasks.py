@@ -18,12 +18,12 @@ from pathlib import Path
 import numpy as np
 import torch
 
-from prer.checkpoint import Checkpoint
-from prer.keeper import Keeper
 from prer.learners import LEARNERS
-from prer.record import environment
-from prer.run import learn
-from prer.stream import arriving
+from prer.runs.autosave import Autosave
+from prer.runs.checkpoint import Checkpoint
+from prer.runs.environment import environment
+from prer.runs.learn import learn
+from prer.streams.stream import arriving
 
 TINY = {"batch": 20, "epochs": 8, "hidden": (16,), "embedding": 8, "lr": 0.02, "dropout": 0.0}
 OF_PRER = {"epochs_autoencoder": 4, "epochs_flow": 4, "blocks": 2, "levels": 1, "condition_size": 4, "lr_flow": 0.01}
@@ -71,8 +71,8 @@ def main():
 
     learner = LEARNERS[options.learner](**TINY | (OF_PRER if options.learner == "prer" else {}))
     with tempfile.TemporaryDirectory() as folder:
-        keeper = Keeper(Checkpoint(Path(folder) / "checkpoint"), {})
-        result = learn(arriving(tasks(options.tasks)), learner, seeds=1, device="cpu", observe=observe, keeper=keeper)
+        keeper = Autosave(Checkpoint(Path(folder) / "checkpoint"), {})
+        result = learn(arriving(tasks(options.tasks)), learner, seeds=1, device="cpu", observe=observe, autosave=keeper)
     final = {name: result.metrics[name]["mean"] for name in ("accuracy", "bwt", "final_accuracy")}
     print(final)
     if options.json:

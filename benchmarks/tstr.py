@@ -19,9 +19,9 @@ from torch import Tensor
 from prer.address import Address, as_device
 from prer.learners import PRER
 from prer.learners.base import mean_cross_entropy
-from prer.networks import Linear, stack
-from prer.source import load
-from prer.stream import Stream
+from prer.nn.stacked import Linear, stack
+from prer.streams.config import load
+from prer.streams.stream import Stream
 
 
 def classifier_accuracy(z: Tensor, y: Tensor, z_test: Tensor, y_test: Tensor, address: Address) -> list[float]:
@@ -58,7 +58,7 @@ def main() -> None:
     task, address = stream[0], learner.address_ / "tstr"
     learner.meet(task)
     learner.train_autoencoder(task, None)
-    rows, held = task.train(address.seeds), task.test(address.seeds)
+    rows, held = task.train_rows(address.seeds), task.test_rows(address.seeds)
     z, y, z_test, y_test = learner.embed(task, rows), task.y[rows], learner.embed(task, held), task.y[held]
     results, seconds = {"real": classifier_accuracy(z, y, z_test, y_test, address)}, {}
     learner.batch, learner.lr_flow, learner.epochs_flow = options.batch, options.lr, options.epochs

@@ -11,10 +11,10 @@ from prer.version import __version__
 
 if TYPE_CHECKING:
     from prer.learners import AGEM, DER, DGR, ER, EWC, GEM, LWF, PRER, SI, Joint, Learner, Naive, Replay
-    from prer.result import Result
-    from prer.run import learn
-    from prer.stream import Stream, arriving
-    from prer.task import Task
+    from prer.runs.learn import learn
+    from prer.runs.result import Result
+    from prer.streams.stream import Stream, arriving
+    from prer.streams.task import Task
 
 __all__ = [
     "AGEM",
@@ -38,12 +38,12 @@ __all__ = [
     "learn",
 ]
 
-_HOMES = {  # of what is no learner
-    "Result": "prer.result",
-    "Stream": "prer.stream",
-    "Task": "prer.task",
-    "arriving": "prer.stream",
-    "learn": "prer.run",
+_HOMES = {  # modules of the names that are no learners
+    "Result": "prer.runs.result",
+    "Stream": "prer.streams.stream",
+    "Task": "prer.streams.task",
+    "arriving": "prer.streams.stream",
+    "learn": "prer.runs.learn",
 }
 
 

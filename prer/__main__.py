@@ -1,6 +1,6 @@
 """`python -m prer` is `prer`."""
 
-from prer.cli import main
+from prer.cli.main import main
 
 if __name__ == "__main__":
     main()

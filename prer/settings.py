@@ -8,8 +8,14 @@ from dataclasses import field, fields
 from functools import cache
 from typing import Any, Literal, get_args, get_origin, get_type_hints
 
-from prer.errors import InputError, did_you_mean
-from prer.schedule import Auto
+from prer.errors import InputError
+from prer.text import did_you_mean
+
+Auto = Literal["auto"]
+# The number of the schema is part of every experiment's hash: raise it when a default changes. A new setting needs no
+# new number. A setting that gets another name or table is listed here, and files with the old one are still read.
+SCHEMA = 2
+MOVED = {"stream.draw": "stream.shuffle_seed"}
 
 
 def setting(default: Any, help: str, *, low: float | None = None, high: float | None = None) -> Any:
@@ -21,6 +27,29 @@ def build(kind: type, table: Mapping[str, Any], prefix: str, others: Mapping[str
     """A settings object from a table, every key and value checked; `others` says whose the keys of others are."""
     check_keys(table, [f.name for f in fields(kind)], f"{prefix}.", others)
     return kind(**checked(kind, table, f"{prefix}."))
+
+
+def moved(tables: Mapping[str, Any]) -> dict[str, Any]:
+    """The tables of an experiment with settings under their present names.
+
+    Example:
+        >>> moved({"stream": {"data": "digits", "draw": 3}})
+        {'stream': {'data': 'digits', 'shuffle_seed': 3}}
+    """
+    result = {key: dict(value) if isinstance(value, Mapping) else value for key, value in tables.items()}
+    for old, new in MOVED.items():
+        (table, key), (_, name) = old.split("."), new.split(".")
+        if isinstance(result.get(table), dict) and key in result[table]:
+            if name in result[table]:
+                raise InputError(f"{old} is called {new} now, and both are given; leave {old} out")
+            result[table][name] = result[table].pop(key)
+    return result
+
+
+def chosen(settings: Any) -> dict[str, Any]:
+    """The settings that differ from their defaults."""
+    values = {f.name: (getattr(settings, f.name), f.default) for f in fields(settings)}
+    return {name: value for name, (value, default) in values.items() if value != default}
 
 
 def checked(kind: type, values: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:

@@ -16,7 +16,7 @@ STAMP = VENV / "installed"
 def fingerprint() -> str:
     """What the environment was made from: when this changes, it is stale."""
     files = [ROOT / name for name in ("pyproject.toml", "constraints.txt", "setup.py")]
-    files += sorted((ROOT / "prer" / "kernels").glob("*.[ch]"))  # the extension is built by the installation
+    files += sorted((ROOT / "prer" / "kernels" / "cpu").glob("*.[ch]"))  # the extension is built by the installation
     parts = [sys.version, *(file.read_text("utf-8") for file in files)]
     return hashlib.sha256("\n".join(parts).encode()).hexdigest()
 

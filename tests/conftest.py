@@ -3,7 +3,7 @@
 import pytest
 import torch
 
-from prer.kernels import library
+from prer.kernels.cpu import library
 
 PROCESSORS = ["DEFAULT", "AVX2", "AVX512"]  # each knows what those before it know
 

@@ -4,9 +4,9 @@ import json
 
 import numpy as np
 
-from prer.experiment import Experiment
-from prer.record import Record
-from prer.result import Result
+from prer.runs.experiment import Experiment
+from prer.runs.folder import RunFolder
+from prer.runs.result import Result
 
 HOSTILE = [
     "<script>document.title='broken'</script>",
@@ -27,7 +27,7 @@ def fake(
     folder, *, learner="prer", stream="digits", seeds=(0, 1, 2), tasks=3, level=95.0, draw=0, labels=None, until=None
 ):
     """A run; `until` so many tasks are learned and no more, where it is not finished."""
-    record = Record(folder)
+    record = RunFolder(folder)
     folder.mkdir(parents=True)
     R, labels = matrix(len(seeds), tasks, level, draw), labels or [str(c) for c in range(2 * tasks)]
     tables = {"name": folder.name, "seeds": list(seeds), "device": "cpu", "stream": {"data": "nowhere.npz"}}

@@ -14,11 +14,11 @@ from pathlib import Path
 
 import numpy as np
 
-from prer.checkpoint import Checkpoint
-from prer.cli import main
+from prer.cli.main import main
 from prer.disk import checksum
-from prer.record import Record
-from prer.result import Result
+from prer.runs.checkpoint import Checkpoint
+from prer.runs.folder import RunFolder
+from prer.runs.result import Result
 
 TINY = ["learner.batch=8", "learner.epochs=2", "learner.hidden=[4]", "learner.embedding=3", "--seeds=2", "--device=cpu"]
 PRER = ["learner.name=prer", "learner.epochs_autoencoder=2", "learner.epochs_flow=2", "learner.blocks=1"]
@@ -71,7 +71,7 @@ def stopped(cwd, after, command=RUN):
 def often():
     """Save after each epoch."""
     os.environ["PRER_CHECKPOINT_SECONDS"] = "0"
-    from prer.checkpoint import Pace
+    from prer.runs.checkpoint import Pace
 
     Pace.due = lambda pace: True
 
@@ -164,7 +164,7 @@ def sign(folder, content=None, state=None):
 
 def pretended(out, experiment, diagonals, bwts, health=(), **about):
     """The folder of a run that seems to have ended with these diagonals and BWTs, one of each for every seed."""
-    record, tasks = Record(out / experiment.folder), 5
+    record, tasks = RunFolder(out / experiment.folder), 5
     record.path.mkdir(parents=True)
     record.begin(experiment.to_toml())
     record.start({"data": "0" * 64})

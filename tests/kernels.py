@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch.func import grad, vmap
 
-from prer.networks import halved
+from prer.kernels.geometry import halved
 
 torch.set_num_threads(1)
 
@@ -15,7 +15,7 @@ torch.set_num_threads(1)
 @pytest.fixture(scope="module", autouse=True)
 def ours():
     """The module, imported by tests alone."""
-    from prer.kernels import convolution
+    from prer.kernels.triton import convolution
 
     return convolution
 
@@ -132,8 +132,8 @@ def level(S, K, B, D, V):
 @pytest.mark.parametrize("bounded", [True, False])
 @pytest.mark.parametrize("sizes", [(2, 3, 37, 9, 5), (1, 2, 16, 70, 16), (1, 3, 33, 2, 1), (1, 1, 5, 6, 40)], ids=str)
 def test_blocks_are_those_of_plain_operations(sizes, bounded):
-    from prer.blocks import Blocks
-    from prer.kernels.flow import FusedBlocks
+    from prer.kernels.blocks import Blocks
+    from prer.kernels.triton.flow import FusedBlocks
 
     inputs, order = level(*sizes)
     direction = torch.randn(sizes[0], sizes[2], sizes[3]).mT, torch.randn(sizes[0], sizes[2])

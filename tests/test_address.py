@@ -5,7 +5,8 @@ from hypothesis import strategies as st
 
 from prer.address import Address, as_device, as_seeds
 from prer.errors import InputError
-from prer.networks import Encoder, stack
+from prer.nn.networks import Encoder
+from prer.nn.stacked import stack
 
 FIVE, SIX = Address(tuple(range(5))) / "here", Address(tuple(range(6))) / "here"
 

@@ -16,14 +16,15 @@ from test_learners import TINY, blobs, captured, make, one_head, reachable_tenso
 
 from prer import Stream, learn
 from prer.address import Address
-from prer.heads import Heads
 from prer.learners import AGEM, DER, ER, EWC, GEM, LEARNERS, LWF, SI, Learner, Replay
 from prer.learners.agem import averaged
 from prer.learners.base import Batch
-from prer.learners.ewc import AT_ONCE, held_weights
+from prer.learners.ewc import GRADIENTS_AT_ONCE, held_weights
 from prer.learners.gem import project
-from prer.memory import Kept, chosen, smallest
-from prer.networks import Encoder, Head, floats, stack
+from prer.learners.memory import SampleMemory, chosen, smallest
+from prer.nn.heads import Head, Heads
+from prer.nn.networks import Encoder
+from prer.nn.stacked import floats, stack
 
 BASELINES = sorted(set(LEARNERS) - {"naive", "joint", "prer"})
 REHEARSE = {"lwf", "gem", "agem", "er", "replay", "der"}
@@ -77,7 +78,7 @@ def midway(learner, stream, tasks=3):
     if learner.old_heads():
         learner.bank_ = Heads(learner._heads())
     address = learner.address_ / "test"
-    batches = learner.batches(task.train(learner.address_.seeds), address)
+    batches = learner.batches(task.train_rows(learner.address_.seeds), address)
     past = tuple(t[:, 0] for t in learner.rehearse(batches, address))
     x, y = task.samples(batches[:, 0])
     noise = learner.dropout_noise(batches, address)[:, 0]
@@ -123,7 +124,7 @@ def information_by_hand(learner, x, y, seed):
 def test_information_is_gathered_sample_by_sample(stream, fisher):
     learner = started(EWC(**TINY | {"fisher": fisher}), stream, SEEDS)
     learner.learn(stream[0])
-    rows = stream[0].train(SEEDS)[:, : AT_ONCE + 7]
+    rows = stream[0].train_rows(SEEDS)[:, : GRADIENTS_AT_ONCE + 7]
     x, y = stream[0].samples(rows)
     x = learner.inputs_(x)
     found = learner.information(x, y)
@@ -152,7 +153,7 @@ def test_information_of_a_logistic_regression_is_the_textbooks(fisher):
         last.weight[:, 0, 0], last.weight[:, 0, 1] = 1, -1
         (linear,) = learner.encoder_.layers
         linear.weight[:, 0], linear.bias[:, 0] = w, 0.3
-    x, y = stream[0].samples(stream[0].train(SEEDS))
+    x, y = stream[0].samples(stream[0].train_rows(SEEDS))
     x = learner.inputs_(x)
     found = learner.information(x, y)
     for seed in range(len(SEEDS)):
@@ -250,7 +251,7 @@ def test_the_path_integral_of_si_is_the_drop_of_the_loss(lr, epochs, monkeypatch
     monkeypatch.setattr(Learner, "loss", loss)
     learner = started(SI(**settings), stream, SEEDS)
     learner.learn(stream[0])
-    steps = epochs * (stream[0].train(SEEDS).shape[1] // 16)
+    steps = epochs * (stream[0].train_rows(SEEDS).shape[1] // 16)
     for name, p in held_weights(learner).items():
         importance, anchor = learner.quadratic_.spring(name)
         assert torch.equal(anchor, p)
@@ -276,7 +277,7 @@ def test_the_penalty_of_si_is_no_part_of_its_path(monkeypatch):
     springs = {name: learner.quadratic_.spring(name) for name in centres}
     start = {name: p.detach().clone() for name, p in learner.encoder_.named_parameters()}
     learner.learn(stream[1])
-    steps = 2 * (stream[1].train(SEEDS).shape[1] // 16)
+    steps = 2 * (stream[1].train_rows(SEEDS).shape[1] // 16)
     for name, begin in start.items():
         importance, anchor = (t.double() for t in springs[f"encoder.{name}"])
         theta, omega = begin.double(), torch.zeros_like(begin.double())
@@ -531,7 +532,7 @@ def test_what_lwf_holds_is_said_by_the_old_network_of_the_very_same_samples(stre
             torch.testing.assert_close(said[:, step, :, t, :width], old[1][t](z), atol=1e-5, rtol=1e-4)
     assert learner.said_ is None
     bank = sum(p[0].numel() for p in Heads([*learner.heads_]).parameters())
-    assert learner.transient_floats_ == stream[2].train(SEEDS).shape[1] * 2 * 3 + bank
+    assert learner.transient_floats_ == stream[2].train_rows(SEEDS).shape[1] * 2 * 3 + bank
     assert learner.memory_floats() == learner.memory_samples() == 0
 
 
@@ -610,7 +611,7 @@ def test_what_is_noted_is_what_the_learner_says_when_the_task_ends(name, stream)
     torch.testing.assert_close(notes.get("z", z), z, atol=1e-5, rtol=1e-4)
     torch.testing.assert_close(notes.get("logits", logits), logits, atol=1e-5, rtol=1e-4)
     for seed, number in enumerate(SEEDS if "y" in notes else ()):
-        rows = stream[0].train(SEEDS)[seed]
+        rows = stream[0].train_rows(SEEDS)[seed]
         for x, y in zip(notes["x"][seed], notes["y"][seed], strict=True):
             (same,) = [int(r) for r in rows if torch.equal(stream[0].x[r], x)]
             assert int(stream[0].y[same]) == int(y), number
@@ -770,7 +771,7 @@ def test_a_reservoir_keeps_every_sample_ever_seen_with_the_same_chance(name):
     rows = []
     for task in stream:
         learner.learn(task)
-        rows.append(task.train(seeds))
+        rows.append(task.train_rows(seeds))
     rows = torch.cat(rows, dim=1)  # where a sample came in the stream [S, N], whichever it was
     kept = learner.kept_.get_buffer("x")[..., 0].round().long()
     assert all(len(set(row.tolist())) == size for row in kept)
@@ -811,17 +812,17 @@ def test_chosen_rows_are_different_ones_of_the_training_part():
     task = vectors()[0]
     rows = chosen(task, 10, Address(SEEDS) / "x")
     assert rows.shape == (2, 10)
-    for mine, all_of_them, tested in zip(rows, task.train(SEEDS), task.test(SEEDS), strict=True):
+    for mine, all_of_them, tested in zip(rows, task.train_rows(SEEDS), task.test_rows(SEEDS), strict=True):
         assert len(set(mine.tolist())) == 10
         assert set(mine.tolist()) <= set(all_of_them.tolist())
         assert not set(mine.tolist()) & set(tested.tolist())
     assert not torch.equal(rows, chosen(task, 10, Address(SEEDS) / "y"))
-    assert chosen(task, 999, Address(SEEDS)).shape == task.train(SEEDS).shape
+    assert chosen(task, 999, Address(SEEDS)).shape == task.train_rows(SEEDS).shape
     assert chosen(task, 0, Address(SEEDS)).shape == (2, 0)
 
 
 def test_a_memory_holds_copies_and_pads_what_becomes_wider():
-    memory, x, wide = Kept(), torch.randn(2, 3, 4), torch.randn(2, 5, 6)
+    memory, x, wide = SampleMemory(), torch.randn(2, 3, 4), torch.randn(2, 5, 6)
     assert len(memory) == 0
     memory.add(x=x, logits=x)
     noted = x.clone()
@@ -842,7 +843,7 @@ def test_a_memory_holds_copies_and_pads_what_becomes_wider():
 
 
 def test_every_sample_of_a_memory_is_drawn_as_often():
-    memory = Kept()
+    memory = SampleMemory()
     memory.add(x=torch.zeros(2, 7, 1))
     drawn = memory.draw(50, 140, Address(SEEDS) / "draw")
     assert drawn.shape == (2, 50, 140)

@@ -10,12 +10,12 @@ import pytest
 import torch
 
 from prer.bench import flows, growth, peers, seeds, steps, suite
-from prer.bench.clock import alternate, found
+from prer.bench.clock import alternate, summary
 from prer.bench.ready import after, pictures
-from prer.cli import main
+from prer.cli.main import main
 from prer.errors import InputError
-from prer.heads import Heads
 from prer.learners.base import Batch
+from prer.nn.heads import Heads
 
 CLASSIC = "lwf, classic"
 STREAM = pictures(3, 128, 8)
@@ -112,8 +112,8 @@ def test_candidates_come_in_turn_and_the_order_is_reversed():
 
     times = alternate({"ours": candidate("a", 1.0), "other": candidate("b", 3.0)}, 3)
     assert "".join(called) == "ab" + "ab" + "ba" + "ab"
-    assert found(times)["times as fast as"]["other"]["median"] == 3
-    assert found(times)["median"] == {"ours": 1000, "other": 3000}
+    assert summary(times)["times as fast as"]["other"]["median"] == 3
+    assert summary(times)["median"] == {"ours": 1000, "other": 3000}
 
 
 def test_the_floor_has_the_products_of_the_couplings(monkeypatch):

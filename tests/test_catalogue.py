@@ -12,14 +12,15 @@ import numpy as np
 import pytest
 
 import prer
-from prer.cli import main
+from prer.cli.main import main
 from prer.data import catalogue, checksums, fetch, files
 from prer.data.arrays import Data
-from prer.data.catalogue import CATALOGUE, is_here, load_named, recommended
+from prer.data.catalogue import CATALOGUE, is_here, load_named
 from prer.data.entry import File, data_folder
 from prer.errors import InputError, RunError
 from prer.paper import DATA, METHODS
-from prer.source import Source
+from prer.presets import recommended
+from prer.streams.config import StreamConfig
 
 ROOT = str(Path(prer.__file__).parents[1])
 ONE_HOST = {"svhn", "cifar10", "cifar100"}  # no mirror with the same bytes is known
@@ -170,7 +171,7 @@ def test_the_data_folder(monkeypatch, tmp_path):
 
 
 def located(entry):
-    form = entry.found()
+    form = entry.local_form()
     return form.path if form else None
 
 
@@ -183,9 +184,9 @@ def test_it_is_here_when_all_its_files_are(tiny, folder):
 
 
 def test_a_finished_run_does_not_fetch_its_data_to_be_shown(tiny):
-    assert Source(data="digits").is_there() and not Source(data="mnist").is_there()
+    assert StreamConfig(data="digits").is_there() and not StreamConfig(data="mnist").is_there()
     put("mnist")
-    assert Source(data="mnist").is_there()
+    assert StreamConfig(data="mnist").is_there()
 
 
 def test_a_folder_that_cannot_be_looked_into_holds_nothing(monkeypatch):
@@ -319,7 +320,7 @@ def test_the_list(tiny, capsys, folder):
 
 def test_data_commands_import_nothing_heavy():
     code = (
-        "import sys; from prer.cli import main\n"
+        "import sys; from prer.cli.main import main\n"
         "for words in (['list'], ['check'], ['fetch', 'digits']): main(['data', *words])\n"
         "print(sorted({'torch', 'sklearn', 'scipy'} & set(sys.modules)))"
     )

@@ -19,14 +19,14 @@ import torch
 from safetensors.numpy import load_file
 
 import prer
-from prer.cli import main
+from prer.cli.main import main
 from prer.errors import NO_MEMORY, Interrupted
-from prer.experiment import Experiment
-from prer.record import Record
+from prer.runs.experiment import Experiment
+from prer.runs.folder import RunFolder
 from prer.version import __version__
 
 ROOT = str(Path(prer.__file__).parents[1])
-COMMAND = [sys.executable, "-c", "from prer.cli import main; main()"]
+COMMAND = [sys.executable, "-c", "from prer.cli.main import main; main()"]
 NAIVE = ("learner.name=naive", "learner.epochs=1")
 FIRST = ("run", *NAIVE, "--seeds", "2", "--device", "cpu")
 TINY_PRER = ("learner.epochs=1", "learner.epochs_autoencoder=1", "learner.epochs_flow=1", "learner.blocks=1")
@@ -126,7 +126,7 @@ def test_the_version(command):
 
 def test_help_is_quick_because_it_imports_nothing_heavy():
     code = (
-        "import sys, prer; from prer.cli import main\n"
+        "import sys, prer; from prer.cli.main import main\n"
         "for words in ('--help', 'run --help', 'show -h', 'report -h', 'data fetch -h', 'sweep -h', 'sweep best -h'):\n"
         "    main(words.split())\n"
         "main(['--version'])\n"
@@ -281,11 +281,11 @@ def test_an_experiment_comes_from_a_file_with_the_command_line_above_it(capsys, 
 def test_no_arguments_run_naive_and_prer_with_the_same_seeds(capsys, monkeypatch, finished):
     asked = []
 
-    def execute(experiment, out, console, quiet, verbose):
+    def execute(experiment, out, observer):
         asked.append((experiment.learner.name, experiment.stream.data, experiment.seeds, experiment.device, out))
-        return prer.record.Record(finished)
+        return prer.runs.folder.RunFolder(finished)
 
-    monkeypatch.setattr("prer.run.execute", execute)
+    monkeypatch.setattr("prer.runs.run.execute", execute)
     said(capsys, "run", "--seeds", "4,2", "--device", "cpu")
     assert asked == [(name, "digits", (4, 2), "cpu", Path("runs")) for name in ("naive", "prer")]
     asked.clear()
@@ -414,7 +414,10 @@ WRONG = {
     "unknown learner": (["run", "learner.name=ewcc"], "unknown learner 'ewcc'"),
     "no file": (["run", "nowhere.toml"], "there is no file nowhere.toml"),
     "two files": (["run", "learner.epochs=1", "b.toml"], "'b.toml' is not of the form key=value"),
-    "missing data": (["run", "stream.data=nowhere.npz"], "neither a known data set (digits, mnist, kmnist"),
+    "missing data": (
+        ["run", "stream.data=nowhere.npz"],
+        "neither a file nor a known data set; known are digits, mnist, kmnist",
+    ),
     "wrong classes": (["run", "stream.classes_per_task=3"], "task 4 has one class"),
     "out below a file": (["run", "--out", "file/below"], "cannot write the run's folder file/below/"),
     "out is a file": (["run", "--out", "file"], "cannot write the run's folder file/"),
@@ -533,7 +536,7 @@ def test_a_folder_that_is_no_run_is_refused_and_left_as_it_is(capsys, finished):
 def test_a_folder_that_may_not_be_written_is_refused(capsys, monkeypatch, finished):
     (finished / "result.json").unlink()
     monkeypatch.setattr(
-        "prer.record.os.access", lambda path, mode: mode != os.W_OK
+        "prer.runs.folder.os.access", lambda path, mode: mode != os.W_OK
     )  # who tests as root may write anywhere
     before = contents(finished)
     assert f"cannot write the run's folder {finished}: not writable" in refused(capsys, *FIRST)
@@ -674,7 +677,7 @@ def test_the_built_in_job_goes_on_with_all_that_was_to_come(capsys, monkeypatch,
             interrupted.folder = "runs/my run"
             raise interrupted
 
-    monkeypatch.setattr("prer.run.execute", execute)
+    monkeypatch.setattr("prer.runs.run.execute", execute)
     with pytest.raises(SystemExit) as caught:
         main(["run", "--seeds", "2"])
     assert caught.value.code == 130
@@ -695,7 +698,7 @@ def test_a_run_that_is_short_of_memory_says_so_in_its_events(capsys, monkeypatch
     assert caught.value.code == 1
     assert capsys.readouterr().err == f"prer: {NO_MEMORY}\n"
     (folder,) = Path("runs").iterdir()
-    assert Record(folder).failure == NO_MEMORY
+    assert RunFolder(folder).failure == NO_MEMORY
 
 
 # -- what a review found -----------------------------------------------------------------------------------------------

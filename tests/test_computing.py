@@ -7,14 +7,13 @@ import sys
 import numpy as np
 import pytest
 import torch
-from rich.console import Console
 
 from prer import Naive, Stream, learn
-from prer.cli import main
-from prer.computing import computing
+from prer.cli.main import main
 from prer.errors import InputError
-from prer.experiment import Experiment
-from prer.run import execute
+from prer.runs.experiment import Experiment
+from prer.runs.run import execute
+from prer.training.computing import computing
 
 TINY = ["learner.name=naive", "learner.epochs=1", "seeds=1", "device=cpu"]
 
@@ -50,7 +49,7 @@ def test_learn_takes_one_thread_and_puts_back_what_it_found(unset):
 
 
 def test_a_run_in_a_folder_puts_it_back_too(unset, tmp_path):
-    record = execute(Experiment.parse({}, TINY), tmp_path, Console(), quiet=True)
+    record = execute(Experiment.parse({}, TINY), tmp_path)
     assert record.threads == 1
     assert state() == (2, False, "medium")
 
@@ -85,7 +84,7 @@ def test_a_process_that_uses_torchs_newer_precision_settings_can_learn():
     script = """
 import numpy as np, torch
 from prer import Naive, Stream, learn
-from prer.computing import computing
+from prer.training.computing import computing
 torch.backends.cuda.matmul.fp32_precision = "tf32"
 learn(Stream.split(np.eye(40), np.repeat([0, 1], 20)), Naive(epochs=200), seeds=1, device="cpu")
 with computing("cuda"):
@@ -99,7 +98,7 @@ def test_only_the_command_line_changes_the_allocator(monkeypatch, tmp_path):
     opened = []
     monkeypatch.setattr(ctypes, "CDLL", lambda *given, **more: opened.append(given) or raising())
     learn(stream(), Naive(epochs=200), seeds=1, device="cpu")
-    execute(Experiment.parse({}, TINY), tmp_path / "library", Console(), quiet=True)
+    execute(Experiment.parse({}, TINY), tmp_path / "library")
     assert (None,) not in opened
     main(["run", *TINY, "--quiet", "--out", str(tmp_path / "command")])
     assert (None,) in opened

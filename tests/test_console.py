@@ -10,19 +10,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from rich.console import Console
 
-from prer.console import (
-    clock,
-    matrix_table,
-    meaning,
-    metrics_table,
-    plus_minus,
-    show_result,
-    show_runs,
-)
-from prer.display import Display, next_steps, time_left
 from prer.paper.tables import Table as Tabled
 from prer.paper.tables import Value, show
-from prer.record import Record
+from prer.runs.folder import RunFolder
+from prer.terminal.next_steps import next_steps
+from prer.terminal.progress import Display, time_left
+from prer.terminal.tables import matrix_table, meaning, metrics_table, show_result, show_runs
+from prer.text import clock, plus_minus
 
 HOSTILE = ["[red]x[/red]", "[/]", "[link=http://x]y", "\x1b[2J\x1b]0;x\x07", "a\nb", "<b>&amp;</b>", ":smile:"]
 
@@ -325,7 +319,7 @@ def records(tmp_path):
         (tmp_path / name).mkdir()
         (tmp_path / name / "experiment.toml").write_text('name = "x"')
         (tmp_path / name / "result.json").write_text(json.dumps(result(**options)))
-        return Record(tmp_path / name)
+        return RunFolder(tmp_path / name)
 
     return make
 
@@ -408,7 +402,9 @@ def test_naive_is_not_compared_with_itself(records):
 def test_runs_have_one_line_each_and_an_unfinished_one_says_so(records, tmp_path):
     (tmp_path / "three").mkdir()
     console = log()
-    show_runs(console, [records("one"), records("two", bwt=None, tasks=1, learner="naive"), Record(tmp_path / "three")])
+    show_runs(
+        console, [records("one"), records("two", bwt=None, tasks=1, learner="naive"), RunFolder(tmp_path / "three")]
+    )
     one, two, three = (line for line in console.file.getvalue().splitlines() if line.startswith("│"))
     assert [cell.strip() for cell in one.strip("│").split("│")] == [
         *("one", "prer", "digits", "2", "90.00 ± 1.50", "-5.00 ± 1.50", "0", "29,088", "1 min 23 s")

@@ -5,8 +5,8 @@ import json
 import numpy as np
 import pytest
 
-from prer.cli import main
-from prer.evaluation import accuracy, bwt
+from prer.cli.main import main
+from prer.runs.metrics import accuracy, bwt
 
 
 @pytest.fixture(scope="module")

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from prer import evaluation
+from prer.runs import metrics as evaluation
 
 few = settings(max_examples=80, deadline=None, database=None)
 nan = float("nan")

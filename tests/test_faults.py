@@ -31,8 +31,8 @@ from folders import (
     stopped,
 )
 
-from prer.checkpoint import Checkpoint
-from prer.record import Record
+from prer.runs.checkpoint import Checkpoint
+from prer.runs.folder import RunFolder
 
 FILES = ("experiment.toml", "environment.json", "events.jsonl", "checkpoint/checkpoint.json")
 FILES += ("checkpoint/state.safetensors",)
@@ -104,12 +104,12 @@ def send(number):
     ("number", "at"), [*((signal.SIGINT, n) for n in range(1, 21, 3)), *((signal.SIGTERM, n) for n in (2, 9, 20))]
 )
 def test_a_signal_in_training_saves_the_run_and_it_ends_the_same(capsys, here, whole, number, at, pace):
-    from prer.record import Record
+    from prer.runs.folder import RunFolder
 
     def before():
         if pace == "often":
             often()
-        at_call(Record, "event", at, send(number))
+        at_call(RunFolder, "event", at, send(number))
 
     assert len(events(whole)) == 20
     code, out, err = ended(begun(RUN, before))
@@ -123,11 +123,11 @@ def test_a_signal_in_training_saves_the_run_and_it_ends_the_same(capsys, here, w
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 @pytest.mark.parametrize("at", [1, 2, 3, 8])
 def test_a_signal_while_a_checkpoint_is_written_waits_until_it_is_whole(capsys, here, whole, number, at):
-    import prer.checkpoint
+    import prer.runs.checkpoint
 
     def before():
         often()
-        at_call(prer.checkpoint, "durable", at, send(number))
+        at_call(prer.runs.checkpoint, "durable", at, send(number))
 
     code, _, err = ended(begun(RUN, before))
     assert code == 128 + number and "go on with: prer resume" in err
@@ -138,9 +138,9 @@ def test_a_signal_while_a_checkpoint_is_written_waits_until_it_is_whole(capsys, 
 
 @pytest.mark.parametrize(("number", "expected"), [(signal.SIGINT, 130), (signal.SIGTERM, -signal.SIGTERM)])
 def test_a_signal_while_data_is_loading_ends_before_there_is_a_run(here, whole, number, expected):
-    import prer.source
+    import prer.streams.config
 
-    code, _, err = ended(begun(RUN, lambda: at_call(prer.source, "read", 1, send(number))))
+    code, _, err = ended(begun(RUN, lambda: at_call(prer.streams.config, "read", 1, send(number))))
     assert code == expected and "Traceback" not in err  # the exit code of a shell is 143 for SIGTERM's own end
     assert not (here / "runs").exists()
     assert ended(begun(RUN))[0] == 0
@@ -148,13 +148,15 @@ def test_a_signal_while_data_is_loading_ends_before_there_is_a_run(here, whole, 
 
 
 def test_a_second_interrupt_ends_at_once_and_what_was_saved_is_whole(capsys, here, whole):
-    import prer.checkpoint
-    from prer.record import Record
+    import prer.runs.checkpoint
+    from prer.runs.folder import RunFolder
 
     def before():
         often()
-        at_call(Record, "event", 9, send(signal.SIGINT))
-        at_call(prer.checkpoint, "durable", 13, send(signal.SIGINT))  # in the checkpoint that the first one asked for
+        at_call(RunFolder, "event", 9, send(signal.SIGINT))
+        at_call(
+            prer.runs.checkpoint, "durable", 13, send(signal.SIGINT)
+        )  # in the checkpoint that the first one asked for
 
     code, _, err = ended(begun(RUN, before))
     assert (code, err) == (-signal.SIGINT, "")
@@ -200,9 +202,9 @@ def test_a_finished_run_that_is_resumed_stays_as_it_is(capsys, whole):
 
 @pytest.mark.parametrize("at", [1, 5])
 def test_a_run_killed_before_its_first_checkpoint_begins_anew(capsys, here, whole, at):
-    from prer.record import Record
+    from prer.runs.folder import RunFolder
 
-    assert ended(begun(RUN, lambda: at_call(Record, "event", at, send(signal.SIGKILL))))[0] == -signal.SIGKILL
+    assert ended(begun(RUN, lambda: at_call(RunFolder, "event", at, send(signal.SIGKILL))))[0] == -signal.SIGKILL
     assert not (the_run(here) / "checkpoint").exists()
     resumed(capsys, the_run(here), whole)
 
@@ -216,7 +218,7 @@ def test_the_command_of_the_run_goes_on_as_resume_does(capsys, here, whole, brok
 
 
 def test_two_cannot_go_on_with_one_run_at_the_same_time(capsys, run, whole):
-    from prer.record import Record
+    from prer.runs.folder import RunFolder
 
     reader, writer = os.pipe()
     at_event, go_on = os.pipe()
@@ -225,7 +227,7 @@ def test_two_cannot_go_on_with_one_run_at_the_same_time(capsys, run, whole):
         os.write(writer, b"!")
         os.read(at_event, 1)
 
-    first = begun(["resume", run, "--quiet"], lambda: at_call(Record, "event", 1, wait))
+    first = begun(["resume", run, "--quiet"], lambda: at_call(RunFolder, "event", 1, wait))
     os.close(writer)  # so that reading ends, should the process
     assert os.read(reader, 1) == b"!"
     code, _, err = outcome(capsys, "resume", run)
@@ -541,21 +543,21 @@ def test_a_loss_that_is_no_number_ends_the_run_and_leaves_the_checkpoint_whole(c
     assert re.fullmatch(
         r"prer: the loss of seed 0 became nan in task 1, phase 'head', epoch 2; try a lower learning rate\n", err
     ), err
-    assert f"prer: {Record(the_run(here)).failure}\n" == err
+    assert f"prer: {RunFolder(the_run(here)).failure}\n" == err
     saved = Checkpoint(the_run(here) / "checkpoint").read()
     assert saved is not None and saved.phases["head"].epochs == 1
     assert all(tensor.isfinite().all() for trained in saved.phases.values() for tensor in trained.tensors.values())
     resumed(capsys, the_run(here), whole)  # with the events of a run that never failed
-    assert Record(the_run(here)).failure == ""
+    assert RunFolder(the_run(here)).failure == ""
 
 
 # -- what a review found -----------------------------------------------------------------------------------------------
 
 
 def test_a_run_that_another_process_finishes_meanwhile_is_not_trained_again(capsys, here, whole, monkeypatch):
-    from prer.source import Source
+    from prer.streams.config import StreamConfig
 
-    build, first = Source.build, []
+    build, first = StreamConfig.build, []
 
     def building(source, *about):
         if not first:
@@ -564,17 +566,17 @@ def test_a_run_that_another_process_finishes_meanwhile_is_not_trained_again(caps
             first[0] = (the_run(here) / "result.json").read_bytes()
         return build(source, *about)
 
-    monkeypatch.setattr(Source, "build", building)
+    monkeypatch.setattr(StreamConfig, "build", building)
     assert outcome(capsys, *RUN)[0] == 0
     assert (the_run(here) / "result.json").read_bytes() == first[0]  # its times would be others
     assert events(the_run(here)) == events(whole)
 
 
 def test_a_signal_at_the_very_end_names_the_folder_and_leaves_no_checkpoint(capsys, here, whole):
-    import prer.run
-    from prer.record import Record
+    import prer.runs.run
+    from prer.runs.folder import RunFolder
 
-    for owner, name in ((prer.run, "save_model"), (Record, "finish")):
+    for owner, name in ((prer.runs.run, "save_model"), (RunFolder, "finish")):
         code, _, err = ended(begun(RUN, lambda owner=owner, name=name: at_call(owner, name, 1, send(signal.SIGINT))))
         assert code == 130 and err.splitlines()[-1].endswith(f"prer resume runs/{the_run(here).name}")
         resumed(capsys, the_run(here), whole)

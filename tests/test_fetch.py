@@ -24,8 +24,8 @@ from rich.console import Console
 import prer
 from prer.data import checksums, fetch, transfer
 from prer.data.entry import Entry, File
-from prer.display import Downloads
 from prer.errors import InputError, RunError
+from prer.terminal.downloads import Downloads
 
 BODY = random.Random(0).randbytes(300_000)
 OTHER = bytes(byte ^ 1 for byte in BODY)

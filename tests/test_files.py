@@ -15,11 +15,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from PIL import Image
 
-from prer.data import guard
+from prer.data import guards as guard
 from prer.data.files import find, read
 from prer.errors import InputError
-from prer.source import load
-from prer.stream import Stream
+from prer.streams.config import load
+from prer.streams.stream import Stream
 
 few = settings(max_examples=40, deadline=None, database=None)
 RNG = np.random.default_rng(0)
@@ -142,7 +142,7 @@ def test_part_of_cifar_will_do(tmp_path):
 
 
 def test_more_records_than_are_read_at_once(tmp_path, monkeypatch):
-    monkeypatch.setattr("prer.data.cifar.AT_ONCE", 4)
+    monkeypatch.setattr("prer.data.formats.cifar.RECORDS_READ", 4)
     monkeypatch.setattr(guard, "CHUNK", 1000)
     (tmp_path / "a.bin").write_bytes(cifar_bytes(C, FINE % 10))
     assert same(read(tmp_path / "a.bin"), C, FINE % 10)
@@ -159,7 +159,7 @@ DIGITS = np.array([1, 10, 3, 9, 10, 2, 5])
 @pytest.mark.parametrize("x_kind", ["u1", "f8", "i2", "f4"])
 @pytest.mark.parametrize("y_kind", ["u1", "f8"])
 def test_svhn_against_scipy(tmp_path, packed, x_kind, y_kind, monkeypatch):
-    monkeypatch.setattr("prer.data.svhn.AT_ONCE", 3)
+    monkeypatch.setattr("prer.data.formats.svhn.IMAGES_READ", 3)
     labels = DIGITS[:, None].astype(y_kind)
     others = {"note": "hello", "cell": np.array([{"a": 1}, "b"], object), "z": np.array([1j]), "last": np.eye(3)}
     scipy.io.savemat(
@@ -438,7 +438,7 @@ def test_text_in_a_feature_is_refused_by_row_and_column(tmp_path):
 
 
 def test_the_row_of_a_value_is_counted_over_all_batches(tmp_path, monkeypatch):
-    monkeypatch.setattr("prer.data.parquet.AT_ONCE", 2)
+    monkeypatch.setattr("prer.data.formats.parquet.ROWS_READ", 2)
     for bad, said in (
         (None, "row 4, column 'a': a value is missing"),
         (1e300, r"row 4, column 'a': 1e\+300 is beyond"),
@@ -459,7 +459,7 @@ def test_separators_in_quotes_do_not_count(tmp_path):
 
 
 def test_a_csv_of_more_rows_than_are_read_at_once(tmp_path, monkeypatch):
-    monkeypatch.setattr("prer.data.csvs.AT_ONCE", 3)
+    monkeypatch.setattr("prer.data.formats.csvs.ROWS_READ", 3)
     (tmp_path / "a.csv").write_text("x,label\n" + "".join(f"{i},{i % 2}\n" for i in range(10)))
     assert same(read(tmp_path / "a.csv"), np.arange(10, dtype=np.float32)[:, None], np.arange(10) % 2)
     (tmp_path / "a.csv").write_text("x,y,label\n" + "".join(f"{i},{'?' if i == 7 else 1},0\n" for i in range(10)))
@@ -470,7 +470,7 @@ def test_a_csv_of_more_rows_than_are_read_at_once(tmp_path, monkeypatch):
 @pytest.mark.parametrize("labels", [["cat", "dog", "cat"], [3, 1, 2], [1.0, 2.0, 3.0]])
 @pytest.mark.parametrize("kind", ["as it is", "category"])
 def test_parquet_against_pandas(tmp_path, labels, kind, monkeypatch):
-    monkeypatch.setattr("prer.data.parquet.AT_ONCE", 2)
+    monkeypatch.setattr("prer.data.formats.parquet.ROWS_READ", 2)
     frame = pandas.DataFrame({"a": [1.5, 2, 3], "kind": labels, "b": [1, 2, 3], "c": [True, False, True]})
     if kind == "category":
         frame["kind"] = frame["kind"].astype("category")

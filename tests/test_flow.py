@@ -12,10 +12,11 @@ from zuko.distributions import NormalizingFlow
 from zuko.transforms import ComposedTransform, CouplingTransform, DependentTransform, PermutationTransform
 
 from prer.address import Address
-from prer.density import Density, Gaussian
+from prer.densities.base import Density
+from prer.densities.flow import Flow
+from prer.densities.gaussian import Gaussian
 from prer.errors import InputError
-from prer.flow import Flow
-from prer.networks import floats, stack
+from prer.nn.stacked import floats, stack
 
 CLASSES = 3
 PAPER = {"norm": "running", "condition": "first", "one_hot": True, "class_prior": False, "permutation": "random"}

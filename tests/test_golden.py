@@ -16,9 +16,9 @@ import pytest
 import torch
 
 from prer.data.entry import silent
-from prer.experiment import Experiment
 from prer.learners import LEARNERS
-from prer.run import learn
+from prer.runs.experiment import Experiment
+from prer.runs.learn import learn
 
 FILE = Path(__file__).with_name("golden_digits.json")
 TOLERANCE = 1.5  # points

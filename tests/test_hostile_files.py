@@ -27,9 +27,9 @@ from hypothesis import strategies as st
 from PIL import Image
 from pyarrow import parquet
 
-import prer.data.parquet
-from prer.cli import main
-from prer.data import guard
+import prer.data.formats.parquet
+from prer.cli.main import main
+from prer.data import guards as guard
 from prer.data.files import read, read_new
 from prer.data.reading import Reading
 from prer.errors import InputError
@@ -613,7 +613,7 @@ def test_a_long_path_leaves_room_for_the_sentence(tmp_path):
 
 @pytest.mark.parametrize(
     ("label", "said"),
-    [("lable", "no column 'lable'; did you mean 'label'"), ("zzzz", "no column 'zzzz'; the last is 'label'")],
+    [("lable", "no column 'lable', did you mean 'label'"), ("zzzz", "no column 'zzzz'; known are a, b, label")],
 )
 def test_an_unknown_label_column_is_refused_with_a_guess(tmp_path, label, said):
     (tmp_path / "a.csv").write_text(ROWS)
@@ -645,11 +645,12 @@ def test_parquet_that_has_fewer_rows_than_it_says_is_refused():
             return [pyarrow.record_batch({"a": [1.0, 2.0], "label": [0, 1]})]
 
     with pytest.raises(InputError, match="not as many rows as it says"):
-        prer.data.parquet._read(Path("a"), Lying(), ["a", "label"], 1, None)
+        prer.data.formats.parquet._read(Path("a"), Lying(), ["a", "label"], 1, None)
 
 
 @pytest.mark.parametrize(
-    ("most", "said"), [("prer.data.zips.ENTRIES", "more than 1 files"), ("prer.data.cifar.MEMBERS", "cannot be")]
+    ("most", "said"),
+    [("prer.data.formats.zips.ENTRIES", "more than 1 files"), ("prer.data.formats.cifar.MEMBERS", "cannot be")],
 )
 def test_archives_of_too_many_files_are_refused(tmp_path, monkeypatch, most, said):
     monkeypatch.setattr(most, 1)

@@ -12,7 +12,7 @@ from filelock import FileLock
 from folders import begun, ended
 from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
 
-from prer.cli import main
+from prer.cli.main import main
 from prer.interop.scalars import Scalar, scalars
 
 SETTINGS = ("learner.epochs=2", "learner.epochs_autoencoder=3", "learner.epochs_flow=2", "learner.blocks=2")

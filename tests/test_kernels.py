@@ -8,9 +8,11 @@ from pathlib import Path
 import pytest
 import torch
 
-from prer import kernels, networks
 from prer.address import Address
-from prer.networks import Conv2d, ConvTranspose2d, stack
+from prer.kernels import registry as kernels
+from prer.nn import convolution
+from prer.nn.convolution import Conv2d, ConvTranspose2d
+from prer.nn.stacked import stack
 
 CHECKS = Path(__file__).with_name("kernels.py")
 
@@ -37,16 +39,14 @@ class Recorder:
 def test_layers_use_the_kernels_where_there_are_some(monkeypatch):
     down = stack(lambda: Conv2d(1, 2, (1, 2)), Address((0, 1)))
     up = stack(lambda: ConvTranspose2d(2, 1, (1, 2), (1, 0)), Address((0, 1)))
-    monkeypatch.setattr(networks, "_tiny", lambda *_: None)
-    monkeypatch.setattr(networks, "_kernels", lambda *_: Recorder())
+    monkeypatch.setattr(convolution, "_tiny", lambda *_: None)
+    monkeypatch.setattr(convolution, "_kernels", lambda *_: Recorder())
     assert down(torch.zeros(2, 3, 1, 9, 8)) == ("convolve", (2, 3, 1, 9, 8), (1, 2))
     assert up(torch.zeros(2, 3, 2, 4, 5)) == ("mirror", (2, 3, 2, 4, 5), (1, 2), (9, 8))
 
 
 def test_a_cpu_needs_no_triton():
-    code = (
-        "import sys, prer; from prer.kernels import kernels; import torch; x = torch.zeros(2); kernels('flow', x, x);"
-    )
+    code = "import sys, torch; from prer.kernels.registry import kernels; x = torch.zeros(2); kernels('flow', x, x);"
     code += "kernels('convolution', x, x); assert 'triton' not in sys.modules, 'triton'"
     subprocess.run([sys.executable, "-c", code], check=True)
 

@@ -9,10 +9,10 @@ from pathlib import Path
 import pytest
 import torch
 
-from prer import checkpoint
-from prer.checkpoint import Checkpoint, Saved
 from prer.errors import RunError
-from prer.record import Record
+from prer.runs import checkpoint
+from prer.runs.checkpoint import Checkpoint, Saved
+from prer.runs.folder import RunFolder
 
 SCRIPT = Path(__file__).parents[1] / "benchmarks" / "kill_runs.py"
 
@@ -89,11 +89,11 @@ def test_a_checkpoint_that_the_disk_has_changed_does_not_replace_the_one_before(
 def test_a_run_whose_first_file_was_cut_short_can_begin(tmp_path):
     (tmp_path / ".experiment.toml.new").write_text("seeds =")
     (tmp_path / "run.lock").touch()
-    Record(tmp_path).claim("seeds = 1")
+    RunFolder(tmp_path).claim("seeds = 1")
 
 
 @pytest.mark.parametrize("place", ["checkpoint", "checkpoint.new", "checkpoint.old"])
 def test_a_run_keeps_to_its_threads_wherever_its_checkpoint_lies(tmp_path, place):
     (tmp_path / "environment.json").write_text('{"threads": 3}')
     (tmp_path / place).mkdir()
-    assert Record(tmp_path).threads == 3
+    assert RunFolder(tmp_path).threads == 3

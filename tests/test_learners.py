@@ -15,17 +15,18 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import prer
-from prer import Stream, arriving, health, learn
+from prer import Stream, arriving, learn
 from prer.data.catalogue import CATALOGUE
-from prer.density import Gaussian
+from prer.densities.flow import Flow
+from prer.densities.gaussian import Gaussian
 from prer.errors import InputError, RunError
-from prer.experiment import Experiment
-from prer.flow import Flow
-from prer.learners import LEARNERS, PRER, Joint, Learner, Naive
-from prer.model import Model, save_model
-from prer.networks import Reshape, floats
-from prer.schedule import batch_of
-from prer.step import Step
+from prer.learners import LEARNERS, PRER, Joint, Learner, Naive, health
+from prer.models.model import Model, save_model
+from prer.nn.networks import Reshape
+from prer.nn.stacked import floats
+from prer.presets.auto import batch_of, too_few_steps
+from prer.runs.experiment import Experiment
+from prer.training.step import Step
 
 NEEDS_GPU = pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a CUDA device")
 TINY = {"embedding": 16, "batch": 16, "epochs": 2, "channels": (8, 8, 8), "hidden": (16,)}
@@ -41,6 +42,10 @@ TINY_MEMORY = TINY | {"size": 40, "memory_batch": 16}
 TINY_OF = {"prer": TINY_PRER, "ewc": TINY | {"samples": 40}, "dgr": TINY | {"epochs_generator": 10}} | dict.fromkeys(
     ("lwf", "gem", "agem", "er", "replay", "der"), TINY_MEMORY
 )
+
+
+def few(learner, samples, classes):
+    return too_few_steps(learner.phases(samples, classes), learner.batch, samples)
 
 
 def make(name, **settings):
@@ -193,7 +198,7 @@ def test_accuracy_is_that_of_the_predictions(name):
     stream = blobs()
     learner = started(make(name), stream)
     learner.learn(stream[0])
-    rows = stream[0].test((0, 1))
+    rows = stream[0].test_rows((0, 1))
     right = learner.predict(stream[0].x[rows], 0) == stream[0].y[rows]
     torch.testing.assert_close(learner.accuracy(stream[0]), 100 * right.float().mean(1))
 
@@ -312,7 +317,7 @@ def test_moves_are_made_in_training_only_and_differ_by_epoch(name, monkeypatch):
     plain, moved = (learn(s, make(name), seeds=1, device="cpu") for s in (pictures(), stream))
     again = learn(stream, make(name), seeds=1, device="cpu")
     assert plain.digest != moved.digest == again.digest
-    rows = stream[0].test((0, 1))
+    rows = stream[0].test_rows((0, 1))
     assert torch.equal(stream[0].samples(rows)[0], stream[0].x[rows])
 
 
@@ -321,7 +326,7 @@ def test_images_can_be_standardised_by_the_first_task(name):
     learner = make(name, normalise=True)
     learn(stream, learner, seeds=2, device="cpu")
     layer = learner.encoder_.layers[0]
-    x = stream[0].x[stream[0].train((0, 1))].double() / 255
+    x = stream[0].x[stream[0].train_rows((0, 1))].double() / 255
     torch.testing.assert_close(layer.mean, x.mean((1, 3, 4)).float())
     torch.testing.assert_close(layer.std, x.std((1, 3, 4)).float(), atol=1e-5, rtol=1e-4)
     seen = layer(x.float())
@@ -332,7 +337,7 @@ def test_images_can_be_standardised_by_the_first_task(name):
 @NEEDS_GPU
 def test_data_that_stays_on_the_host_gives_the_same(name, monkeypatch):
     there = learn(pictures(), make(name), seeds=2, device="cuda")
-    monkeypatch.setattr("prer.task._fits", lambda size: False)
+    monkeypatch.setattr("prer.streams.task._fits", lambda size: False)
     assert pictures().to("cuda")[0].x.device.type == "cpu"
     here = learn(pictures(), make(name), seeds=2, device="cuda")
     np.testing.assert_allclose(here.matrix, there.matrix, atol=100 / 8)
@@ -357,7 +362,7 @@ def test_naive_trains_like_a_bare_loop_of_ordinary_torch():
     linears = [m for m in encoder.modules() if isinstance(m, torch.nn.Linear)]
     copies = [(m.weight[0].detach().clone(), m.bias[0].detach().clone()) for m in linears]
     learner.learn(task)
-    rows = task.train((3,))
+    rows = task.train_rows((3,))
     address = learner.address_ / 0 / "classifier"
     fresh = started(Naive(**TINY), stream, seeds=(3,))
     fresh.meet(task)
@@ -542,7 +547,7 @@ def test_the_flow_learns_reencoded_embeddings_of_old_classes(monkeypatch):
     past = learner.freeze()
     _, _, (z, condition), _ = captured(learner, stream[1], monkeypatch)["flow"]
     _, (y_hat, z_hat) = learner._mixed(
-        stream[1].train((0, 1)), past.density, range(2), learner.address_ / "test" / "flow"
+        stream[1].train_rows((0, 1)), past.density, range(2), learner.address_ / "test" / "flow"
     )
     old = z_hat.shape[2]
     assert torch.equal(condition[:, :, -old:], y_hat)
@@ -624,7 +629,7 @@ def test_a_head_that_goes_on_learns_from_embeddings_of_its_earlier_tasks(monkeyp
     where, noise, y_hat, z_hat = (t[:, 0] for t in fed)
     assert where.shape[1] == y_hat.shape[1] == 8  # three old classes and three new
     assert set(y_hat.flatten().tolist()) <= {0, 1, 2}
-    rows = stream[1].train((0, 1))
+    rows = stream[1].train_rows((0, 1))
     z = torch.cat([learner.embed(stream[1], rows.gather(1, where)), z_hat], 1)
     y = torch.cat([stream[1].y[rows.gather(1, where)], y_hat], 1)
     logits = learner.heads_[0](z, noise)
@@ -718,7 +723,7 @@ def test_a_run_stops_where_different_samples_have_one_embedding():
     learner = PRER(**TINY_PRER)
     learner.start(stream.shape, (4, 7))
     learner.meet(stream[0])
-    rows = stream[0].train((4, 7))
+    rows = stream[0].train_rows((4, 7))
     z, y = learner.embed(stream[0], rows), stream[0].y[rows]
     health.check_embeddings(learner, z, y, stream[0], rows)
     z[1, y[1] == 1] = 0.25
@@ -792,14 +797,14 @@ def test_too_few_steps_are_warned_of_once_unless_that_was_done(observe):
 
 @pytest.mark.parametrize("name", LEARNERS)
 def test_the_digits_own_settings_are_not_warned_of(name):
-    assert health.too_few_steps(LEARNERS[name].like("digits"), 283, 2) == ""
+    assert few(LEARNERS[name].like("digits"), 283, 2) == ""
 
 
 def test_the_shortest_phase_is_warned_of(name):
     longest = {f.name: 1000 for f in fields(LEARNERS[name]) if f.name.startswith("epochs")}
-    assert "phase 'classifier' has only 6 steps" in health.too_few_steps(Naive(epochs=2, batch=32), 100, 2)
+    assert "phase 'classifier' has only 6 steps" in few(Naive(epochs=2, batch=32), 100, 2)
     for setting in longest:
-        words = health.too_few_steps(LEARNERS[name](**longest | {setting: 2}, batch=32), 100, 2)
+        words = few(LEARNERS[name](**longest | {setting: 2}, batch=32), 100, 2)
         assert "has only 6 steps; raise the epochs, or leave them (and `like`) out" in words
 
 
@@ -811,7 +816,7 @@ def test_with_nothing_set_every_phase_has_enough_steps_and_epochs(samples, class
     least = 1000 if classes <= 2 else 5000 if classes >= 10 else 500 * classes
     for kind in LEARNERS.values():
         learner = kind()
-        assert health.too_few_steps(learner, samples, classes) == ""
+        assert few(learner, samples, classes) == ""
         steps = samples // batch_of(learner.batch, samples)
         for epochs in learner.phases(samples, classes).values():
             assert epochs >= 10 and epochs * steps >= least

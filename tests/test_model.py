@@ -17,12 +17,12 @@ import torch
 from PIL import Image
 from safetensors.torch import load_file
 
-from prer.cli import main
+from prer.cli.main import main
 from prer.data.reading import Reading
 from prer.errors import InputError
-from prer.model import Model
-from prer.run import load_model
-from prer.samples import grid, samples
+from prer.models.model import Model
+from prer.models.samples import grid, samples
+from prer.runs.run import load_model
 
 TINY = ["learner.epochs=3", "learner.epochs_autoencoder=3", "learner.epochs_flow=2", "learner.blocks=2"]
 

@@ -10,13 +10,14 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from prer import flow as flows
 from prer.address import Address
+from prer.densities import flow as flows
+from prer.densities.flow import Flow, Level
 from prer.errors import InputError
-from prer.flow import Flow, Level
-from prer.keeper import platform_of
-from prer.kernels import kernels, library
-from prer.networks import stack
+from prer.kernels.cpu import library
+from prer.kernels.registry import kernels
+from prer.nn.stacked import stack
+from prer.runs.autosave import platform_of
 
 HERE = library.loaded()
 compiled = pytest.mark.skipif(HERE is None, reason="the C extension is not built, or off")
@@ -198,8 +199,8 @@ def test_the_density_is_that_of_plain_operations_in_double_precision(variant, S,
 @compiled
 def test_only_single_precision_on_a_cpu_is_computed_by_it():
     x = torch.zeros(2)
-    assert kernels("flow", x, x).__name__ == "prer.kernels.native"
-    assert kernels("convolution", x, x).__name__ == "prer.kernels.pictures"
+    assert kernels("flow", x, x).__name__ == "prer.kernels.cpu.flow"
+    assert kernels("convolution", x, x).__name__ == "prer.kernels.cpu.convolution"
     assert kernels("flow", x, x.double()) is None
     assert kernels("flow", x.to("meta"), x.to("meta")) is None
 

@@ -6,21 +6,12 @@ import torch.nn.functional as F
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from prer import networks
 from prer.address import Address
-from prer.networks import (
-    Conv2d,
-    ConvTranspose2d,
-    Decoder,
-    Encoder,
-    Head,
-    Inputs,
-    Linear,
-    Reshape,
-    floats,
-    paddings,
-    stack,
-)
+from prer.nn import convolution, networks
+from prer.nn.convolution import Conv2d, ConvTranspose2d
+from prer.nn.heads import Head
+from prer.nn.networks import Decoder, Encoder, Inputs, Reshape, paddings
+from prer.nn.stacked import Linear, floats, stack
 
 SEEDS = Address((0, 1, 2))
 IMAGES = [(1, 8, 8), (1, 28, 28), (3, 32, 32), (2, 9, 13), (4, 11, 10)]
@@ -87,9 +78,9 @@ def kernel(tiny, monkeypatch):
     """Choose the kernel, which otherwise depends on the size of the maps and on the device."""
 
     def choice(layer, size, cuda):
-        return networks._positions(*layer.weight.shape[1:3], size, layer.padding) if tiny else None
+        return convolution._positions(*layer.weight.shape[1:3], size, layer.padding) if tiny else None
 
-    monkeypatch.setattr(networks, "_tiny", choice)
+    monkeypatch.setattr(convolution, "_tiny", choice)
 
 
 @both_kernels
@@ -124,7 +115,7 @@ def test_convolutions_are_those_of_torch(size, padding):
 
 def test_tiny_maps_take_the_matrix_product_and_others_the_grouped_convolution(monkeypatch):
     grouped = []
-    monkeypatch.setattr(networks, "_seeds", lambda *arguments, **more: grouped.append(arguments[1]))
+    monkeypatch.setattr(convolution, "_seeds", lambda *arguments, **more: grouped.append(arguments[1]))
     small, large = (stack(lambda n=n: Conv2d(1, n, (1, 1)), SEEDS) for n in (2, 12))
     small(SEEDS.normal(4, 1, 8, 8)), large(SEEDS.normal(4, 1, 28, 28))
     assert grouped == [large]

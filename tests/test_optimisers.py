@@ -2,7 +2,7 @@ import pytest
 import torch
 from torch import nn
 
-from prer.optimisers import OPTIMISERS
+from prer.training.optimisers import OPTIMISERS
 
 THEIRS = {"adam": torch.optim.Adam, "sgd": torch.optim.SGD}
 

@@ -12,10 +12,10 @@ import torch
 from folders import begun, ended, made, outcome
 
 from prer.bench import suite
-from prer.cli import main
+from prer.cli.main import main
+from prer.disk import write_output
 from prer.errors import InputError
-from prer.output import write_output
-from prer.samples import write
+from prer.models.samples import write
 
 SWEEP = 'seeds = 1\ndevice = "cpu"\n[learner]\nname = "naive"\nepochs = 1\n[axes]\n"learner.lr" = [0.01, 0.1]\n'
 NAMES = {"report": "o.html", "sample": "o.npy", "best": "o.toml", "bench": "o.json", "reproduce": "o.md"}

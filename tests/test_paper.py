@@ -2,6 +2,7 @@
 
 import json
 import re
+import shutil
 import tomllib
 from pathlib import Path
 
@@ -9,20 +10,47 @@ import numpy as np
 import pytest
 
 from prer.data.catalogue import CATALOGUE
-from prer.evaluation import diagonal
-from prer.experiment import Experiment
-from prer.paper import DATA, LITERAL, METHODS, ablation, document, file_of, inconsistencies, settings
+from prer.paper import DATA, LITERAL, METHODS, document, file_of, inconsistencies
+from prer.paper import variants as ablation
 from prer.paper.document import TABLES
 from prer.paper.plan import Request
 from prer.paper.published import FORMULAS, TABLE1, TABLE2, TITLES, Cost, implied_diagonal, published
-from prer.paper.reproduce import NEEDED, clocks, found
+from prer.paper.reproduce import NEEDED, clocks, existing
 from prer.paper.table2 import KEPT, symbols
 from prer.paper.tables import Value
-from prer.record import Record
+from prer.presets import experiment_file, recommended
+from prer.runs.discovery import discover
+from prer.runs.experiment import Experiment
+from prer.runs.folder import RunFolder
+from prer.runs.metrics import diagonal
+from prer.settings import moved
 
 RECORDS = Path(__file__).parents[1] / "benchmarks" / "records"
 PARTS = {"kmnist": "kmnist10k", "svhn": "svhn46k"}  # of the paper's data, by the names of their folders
 FILES = [(data, method) for data in DATA for method in METHODS] + [(data, "prer-literal") for data in LITERAL]
+
+
+@pytest.fixture(scope="session")
+def paper_records():
+    """The script that packs and unpacks runs."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.syspath_prepend(RECORDS.parent)
+        import paper_records
+    return paper_records
+
+
+@pytest.fixture(scope="session")
+def lines():
+    """The recorded runs as they are packed."""
+    return (RECORDS / "paper.jsonl").read_text("utf-8").splitlines()
+
+
+@pytest.fixture(scope="session")
+def runs(paper_records, lines, tmp_path_factory):
+    """The recorded runs as run folders, which tests only read."""
+    folder = tmp_path_factory.mktemp("paper")
+    paper_records.unpack(lines, folder)
+    return folder
 
 
 @pytest.mark.parametrize(("data", "method"), FILES)
@@ -38,12 +66,14 @@ def test_a_file_says_every_setting_and_is_what_runs(data, method):
 
 
 def test_every_file_is_one_of_them():
-    assert {path.stem for path in file_of("mnist", "prer").parent.glob("*.toml")} == {f"{d}-{m}" for d, m in FILES}
+    folders = {file_of("mnist", method).parent for method in ("prer", "prer-literal")}
+    assert {path.stem for folder in folders for path in folder.glob("*.toml")} == {f"{d}-{m}" for d, m in FILES}
 
 
 def test_what_the_paper_has_no_experiment_of():
-    assert settings("digits", "prer") is None and settings("mnist", "si") is None
-    assert settings("../mnist", "prer") is None and settings("mnist", "prer-literal") is None
+    for data, method in (("digits", "prer"), ("mnist", "si"), ("mnist", "prer-literal")):
+        assert not experiment_file(data, method).exists()
+    assert recommended("../presets/mnist", "prer") == {"stream": {}, "learner": {}}
 
 
 @pytest.mark.parametrize("data", LITERAL)
@@ -142,39 +172,71 @@ def test_accuracy_is_the_diagonal_and_bwt_in_every_record(path):
     found = list(results(json.loads(path.read_text())))
     assert found
     for result in found:
-        values = result["matrix"], result["bwt"]["values"], result["accuracy"]["values"]
-        for matrix, bwt, accuracy in zip(*values, strict=True):
-            implied = implied_diagonal(bwt, accuracy, len(matrix))
-            assert implied == pytest.approx(diagonal(np.array(matrix, float))) and implied <= 100
+        check_metrics(result)
 
 
-def test_the_document_and_the_readme_say_what_the_records_say():
+def test_accuracy_is_the_diagonal_and_bwt_in_every_run_of_the_paper(lines, runs):
+    found = [RunFolder(path).result for path in discover([runs], ["result.json"])[0]]
+    assert len(found) == len(lines) - 1  # one run failed
+    for result in found:
+        check_metrics(result)
+
+
+def check_metrics(result):
+    """Accuracy of each seed is what its diagonal and BWT imply, and no more than 100 % was learned."""
+    values = result["matrix"], result["bwt"]["values"], result["accuracy"]["values"]
+    for matrix, bwt, accuracy in zip(*values, strict=True):
+        implied = implied_diagonal(bwt, accuracy, len(matrix))
+        assert implied == pytest.approx(diagonal(np.array(matrix, float))) and implied <= 100
+
+
+def test_unpacked_runs_are_packed_as_before(paper_records, lines, runs):
+    expected = [json.loads(line) for line in lines]
+    for line in expected:
+        line["settings"] = moved(line["settings"])
+        tables = paper_records.experiment_of(line).tables()  # with settings that are newer than the records
+        for table in ("stream", "learner"):
+            assert line["settings"][table].items() <= tables[table].items()
+            line["settings"][table] = tables[table]
+    assert [json.loads(line) for line in paper_records.pack(runs)] == expected
+
+
+def test_a_result_whose_metrics_are_not_those_of_its_matrix_is_not_packed(paper_records, runs, tmp_path):
+    path = shutil.copytree(discover([runs], ["result.json"])[0][0], tmp_path / "run")
+    result = RunFolder(path).result
+    result["accuracy"]["mean"] += 1e-9
+    (path / "result.json").write_text(json.dumps(result))
+    with pytest.raises(SystemExit, match="do not follow from its matrix"):
+        paper_records.pack(tmp_path)
+
+
+def test_the_document_and_the_readme_say_what_the_records_say(runs):
     root, request = RECORDS.parents[1], Request(paths=PARTS, variants=ablation.NAMES, finished=True)
-    outcomes = {name: found(NEEDED[name](request), RECORDS / "paper") for name in TABLES}
-    text = document.text(request, outcomes, clocks(RECORDS / "paper"))
+    outcomes = {name: existing(NEEDED[name](request), runs) for name in TABLES}
+    text = document.text(request, outcomes, clocks(runs))
     assert (root / "REPRODUCIBILITY.md").read_text("utf-8") == text
     readme = (root / "README.md").read_text("utf-8").replace("−", "-")
     for method in METHODS:
         (row,) = (line for line in readme.splitlines() if line.endswith(f"| `--only {method}` |"))
         for data in DATA:
-            result = outcomes["significance"][data, method].record.result
+            result = outcomes["significance"][data, method].folder.result
             assert ", ".join(str(Value(result[m]["mean"], result[m]["std"])) for m in ("accuracy", "bwt")) in row
         for data in LITERAL:
-            result = outcomes["table2"][data, method].record.result
+            result = outcomes["table2"][data, method].folder.result
             assert f"{result['memory_floats'][-1]:,}" in row and f"{result['seconds']['total']:.1f}" in row
     rows = {line.split(" | ")[0]: line for line in readme.splitlines() if line.startswith("| ")}
     for (data, method), outcome in outcomes["table1"].items():
         name = {"prer": "| prer", "prer-literal": "| prer, literal"}.get(method)
         if name:
-            cells = [str(Value(outcome.record.result[m]["mean"])) for m in ("accuracy", "bwt")]
+            cells = [str(Value(outcome.folder.result[m]["mean"])) for m in ("accuracy", "bwt")]
             assert rows[name].split(" | ")[1 + DATA.index(data)].removesuffix(" |") == ", ".join(cells)
     for words, variant in CHANGED.items():
         for column, data in enumerate(LITERAL, 1):
-            record = outcomes["claims"][data, variant].record
+            record = outcomes["claims"][data, variant].folder
             kept = [] if variant == "pixels" else [f"{np.mean(ablation.agreement_of(record)):.1f} %"]
             cells = [str(Value(record.result["bwt"]["mean"])), *kept]
             assert rows[f"| {words}"].split(" | ")[column] == ", ".join(cells)
-    assert f"took {clocks(RECORDS / 'paper')['table1'].seconds:.0f} s on one H200" in readme
+    assert f"took {clocks(runs)['table1'].seconds:.0f} s on one H200" in readme
 
 
 CHANGED = {  # the README's words for variants
@@ -214,8 +276,8 @@ def test_the_formulas_of_table_2(data, method, floats):
 
 
 @pytest.mark.parametrize("data", ["mnist", "cifar10"])
-def test_the_memory_in_the_formula_is_that_of_a_run(data):
+def test_the_memory_in_the_formula_is_that_of_a_run(data, runs):
     for method in ("prer", "prer-literal"):
         experiment = Request().experiment(data, method)
-        result = Record(RECORDS / "paper" / experiment.folder).result
+        result = RunFolder(runs / experiment.folder).result
         assert symbols(experiment, CATALOGUE[data].shape)["NF"] == result["memory_floats"][-1]

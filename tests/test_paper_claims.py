@@ -7,11 +7,12 @@ import pytest
 from folders import pretended
 from scipy.stats import expon, norm
 
-from prer.paper import METHODS, ablation, claims, plan, rules
+from prer.paper import METHODS, claims, plan, rules
+from prer.paper import variants as ablation
 from prer.paper.plan import Request
-from prer.paper.reproduce import found
+from prer.paper.reproduce import existing
 from prer.paper.rules import FAILS, HOLDS, OPEN, Both
-from prer.significance import Comparison, compare, holm
+from prer.runs.significance import Comparison, compare, holm
 
 MNIST = Request(only=("mnist",), variants=ablation.NAMES)
 DIAGONALS, BWTS = np.array([99.0, 99.5, 99.25]), np.array([-0.5, -0.25, -0.75])
@@ -152,7 +153,9 @@ def test_the_rule_of_better_but_not_by_much(words, shares, verdict):
 def judged(folder, request=MNIST):
     """The evidence and the verdicts, by claim."""
     needed = {"claims": ablation.experiments, "significance": plan.of_significance, "table2": plan.of_table2}
-    table = claims.table(request, {name: found(experiments(request), folder) for name, experiments in needed.items()})
+    table = claims.table(
+        request, {name: existing(experiments(request), folder) for name, experiments in needed.items()}
+    )
     names = {claim.says: name for name, claim in claims.CLAIMS.items()}
     return {names[row[0]]: tuple(map(str, row[2:])) for row in table.rows}
 
@@ -239,13 +242,13 @@ def test_the_pairs_of_the_claims_are_one_family_over_both_metrics(tmp_path):
     for i, method in enumerate(("er", "gem", "prer")):
         pretended(tmp_path, twenty["mnist", method], DIAGONALS + draw[4 + i], BWTS + 0.1 * draw[6 + i])
     needed = {"claims": ablation.experiments, "significance": plan.of_significance, "table2": plan.of_table2}
-    every = {name: found(experiments(MNIST), tmp_path) for name, experiments in needed.items()}
+    every = {name: existing(experiments(MNIST), tmp_path) for name, experiments in needed.items()}
     evidence = claims.gathered(every, "mnist")
     pairs = [("ours", "pixels"), ("neither", "pixels"), ("ours", "no-sparsity"), ("er", "gem")]
     assert list(evidence.pairs) == pairs  # not PRER's, which are the table of significance's
     tests = [c for pair in pairs for c in evidence.pairs[pair]]
     assert [c.adjusted for c in tests] == holm([c.p for c in tests]) and len(tests) == 8
-    values = [every["significance"]["mnist", m].record.result["bwt"]["values"] for m in ("er", "gem")]
+    values = [every["significance"]["mnist", m].folder.result["bwt"]["values"] for m in ("er", "gem")]
     assert evidence.pairs["er", "gem"].bwt.p == compare(*values).p
 
 

@@ -10,12 +10,13 @@ import pytest
 from folders import pretended
 from matplotlib import rc_context
 
-from prer.cli import main
-from prer.paper import ablation, figure2, plan
+from prer.cli.main import main
+from prer.paper import figure2, plan
+from prer.paper import variants as ablation
 from prer.paper.plan import Request
 from prer.paper.reproduce import clocks
-from prer.record import Record
-from prer.run import learn
+from prer.runs.folder import RunFolder
+from prer.runs.learn import learn
 
 TINY = ("learner.epochs=1", "learner.embedding=4", "learner.channels=[2]")
 TINY_PRER = (*TINY, "learner.epochs_autoencoder=1", "learner.epochs_flow=1", "learner.blocks=1")
@@ -57,7 +58,7 @@ def test_table_1_runs_what_is_missing_and_keeps_what_is_not(capsys, tmp_path):
     for name in ("table1.md", "table1.tex", "table1.csv", "table1-diagonal.csv"):
         assert f"runs/{name}" in out and (tmp_path / "runs" / name).exists()
     (folder,) = (tmp_path / "runs").glob("digits-prer-*")
-    result = Record(folder).result
+    result = RunFolder(folder).result
     rows = {row[""]: row for row in csv.DictReader((tmp_path / "runs/table1.csv").read_text("utf-8").splitlines())}
     assert float(rows["PRER"]["digits Accuracy"]) == result["accuracy"]["mean"]
     assert float(rows["PRER"]["digits BWT, sd"]) == result["bwt"]["std"]
@@ -70,7 +71,7 @@ def test_table_1_runs_what_is_missing_and_keeps_what_is_not(capsys, tmp_path):
     assert before == {path: path.stat().st_mtime_ns for path in (tmp_path / "runs").glob("*/*.json*")}
     (folder / "result.json").unlink()
     assert "to be made: 1" in told(capsys, "table1", *FAST, "--only", "naive,prer")[0]
-    assert Record(folder).result["digest"] == result["digest"]
+    assert RunFolder(folder).result["digest"] == result["digest"]
     assert clocks(tmp_path / "runs")["table1"]._asdict() == clock  # what made most of them
 
 
@@ -108,11 +109,11 @@ def test_the_plane_is_that_of_the_real_ones():
     assert np.abs(b[::-1] - a).max() < 1
 
 
-def test_a_mosaic_has_a_row_for_each_class():
+def test_images_have_a_row_for_each_class():
     images = np.arange(6).reshape(2, 3, 1, 1, 1) / 10.0
-    found = figure2.mosaic(images)
-    assert found.shape == (6, 9, 3) and np.allclose(found[1::3, 1::3, 0], [[0, 0.1, 0.2], [0.3, 0.4, 0.5]])
-    assert found[0].min() == 1 and figure2.mosaic(np.full((1, 1, 3, 2, 2), 2.0)).max() == 1
+    found = figure2._rows(images)
+    assert found.shape == (3, 5, 3) and np.allclose(found[::2, ::2, 0], [[0, 0.1, 0.2], [0.3, 0.4, 0.5]])
+    assert found[1].min() == 1 and figure2._rows(np.full((1, 1, 3, 2, 2), 2.0)).max() == 1
 
 
 @pytest.mark.slow

@@ -13,14 +13,15 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.stats import ttest_ind
 
-from prer import record
-from prer.engines import Outcome
-from prer.paper import METHODS, ablation, document, plan, significance, table1, table2
+from prer.paper import METHODS, document, plan, significance, table1, table2
+from prer.paper import variants as ablation
 from prer.paper.plan import Request
-from prer.paper.reproduce import NEEDED, found
+from prer.paper.reproduce import NEEDED, existing
 from prer.paper.short import in_short, of_claims
 from prer.paper.tables import Probability, Table, Value, csv_text, escaped, latex, markdown, save
-from prer.significance import compare
+from prer.runs import environment
+from prer.runs.significance import compare
+from prer.sweeps.engines.base import Outcome
 
 MNIST = Request(only=("mnist",), variants=ablation.NAMES)
 DIAGONALS, BWTS = np.array([99.0, 99.5, 99.25]), np.array([-0.5, -0.25, -0.75])
@@ -46,9 +47,9 @@ def mnist(tmp_path):
         if method not in ("gem", "er"):
             lost = 0 if method == "prer" else 1 + i
             pretended(tmp_path, experiments["mnist", method], DIAGONALS, BWTS - lost * np.array([1, 1.1, 0.9]))
-    outcomes = found(experiments, tmp_path)
+    outcomes = existing(experiments, tmp_path)
     failed = outcomes["mnist", "er"]
-    return outcomes | {("mnist", "er"): Outcome(failed.experiment, failed.record, "the loss became nan_1 & 100 %")}
+    return outcomes | {("mnist", "er"): Outcome(failed.experiment, failed.folder, "the loss became nan_1 & 100 %")}
 
 
 def test_table_1_cell_by_cell(mnist):
@@ -72,7 +73,7 @@ def test_a_verdict_is_that_of_welchs_test(tmp_path, mean):
     experiment = plan.of_table1(Request(only=("mnist", "prer")))["mnist", "prer"]
     values = mean + np.array([-0.3, -0.1, 0.0, 0.1, 0.3])
     pretended(tmp_path, experiment, values, np.zeros(5))
-    table, _ = table1.tables(MNIST, found({("mnist", "prer"): experiment}, tmp_path))
+    table, _ = table1.tables(MNIST, existing({("mnist", "prer"): experiment}, tmp_path))
     theirs = 99.41 + 0.10 * np.array([-1.5, -0.5, 0.0, 0.5, 1.5]) / np.std([-1.5, -0.5, 0.0, 0.5, 1.5], ddof=1)
     test = ttest_ind(values, theirs, equal_var=False)  # on five numbers with the paper's mean and deviation
     word = "no difference found" if test.pvalue >= 0.05 else "above" if test.statistic > 0 else "below"
@@ -116,7 +117,7 @@ def test_prer_as_the_paper_states_it_is_a_row(tmp_path):
     experiments = plan.of_table1(Request(only=("mnist", "naive", "prer", "prer-literal"), seeds="3"))
     for i, experiment in enumerate(experiments.values()):
         pretended(tmp_path, experiment, DIAGONALS - i, BWTS)
-    outcomes = found(experiments, tmp_path)
+    outcomes = existing(experiments, tmp_path)
     of = cells(table1.tables(MNIST, outcomes)[0])
     assert of["PRER, literal"]["MNIST Accuracy"] == "96.92 ± 0.36"
     assert of["PRER, literal, difference"]["MNIST Accuracy"] == "-2.49"  # to the paper's PRER
@@ -126,7 +127,7 @@ def test_one_seed_is_shown_and_decides_nothing(tmp_path):
     experiments = plan.of_table1(Request(only=("mnist", "naive", "prer"), seeds="1"))
     for experiment in experiments.values():
         pretended(tmp_path, experiment, [99.0], [-1.0])
-    outcomes = found(experiments, tmp_path)
+    outcomes = existing(experiments, tmp_path)
     table, _ = table1.tables(MNIST, outcomes)
     assert cells(table)["PRER"]["MNIST BWT"] == "-1.00" and table.caption.endswith("over 1 seed")
     assert [table.name for table in significance.tables(MNIST, outcomes)] == ["significance-values"]
@@ -136,7 +137,7 @@ def test_methods_with_the_same_numbers_are_no_division_by_zero(tmp_path):
     experiments = plan.of_table1(Request(only=("mnist", "naive", "prer"), seeds="3"))
     for experiment in experiments.values():
         pretended(tmp_path, experiment, DIAGONALS, BWTS)
-    *_, compared = significance.tables(MNIST, found(experiments, tmp_path))
+    *_, compared = significance.tables(MNIST, existing(experiments, tmp_path))
     assert [str(cell) for cell in compared.rows[0][2:]] == [
         "+0.00",
         "+0.000",
@@ -165,7 +166,7 @@ def test_table_2_counts_and_times(tmp_path):
     experiments = plan.of_table2(MNIST)
     assert {e.seeds for e in experiments.values()} == {(0,)} and len(experiments) == 6
     pretended(tmp_path, experiments["mnist", "er"], [99.0], [-1.0], memory_floats=[1, 2, 3, 4, 834_000])
-    table, ratios = table2.tables(MNIST, found(experiments, tmp_path))
+    table, ratios = table2.tables(MNIST, existing(experiments, tmp_path))
     of = cells(table)
     assert [list(map(str, row)) for row in ratios.rows] == [["ER on MNIST", "1.00", "72"]]  # 15 min over 12.5 s
     ours, formula, paper, samples, seconds, minutes = list(of["ER"].values())[2:]
@@ -180,11 +181,11 @@ def test_the_ablation_has_every_variant_beside_ours(tmp_path):
     pretended(tmp_path, of["ours"], DIAGONALS, BWTS, health)
     pretended(tmp_path, of["joint"], DIAGONALS - np.array([1, 1.1, 0.9]), BWTS)
     pretended(tmp_path, of["literal"], DIAGONALS, BWTS, [event | {"agreement": [0.5, 0.52, 0.49]} for event in health])
-    (variants,) = ablation.tables(MNIST, found(ablation.experiments(MNIST), tmp_path))
+    (variants,) = ablation.tables(MNIST, existing(ablation.experiments(MNIST), tmp_path))
     rows = {row[1]: list(map(str, row)) for row in variants.rows}
     assert rows["joint"][6:8] == ["97.92 ± 0.29", "-1.00"] and rows["gaussian"][3] == "not run"
     assert (rows["ours"][-1], rows["literal"][-1], rows["joint"][-1]) == ("99.0 ± 1.0", "50.3 ± 1.5", "-")
-    literal = table1.tables(MNIST, found({("mnist", "prer-literal"): of["literal"]}, tmp_path))
+    literal = table1.tables(MNIST, existing({("mnist", "prer-literal"): of["literal"]}, tmp_path))
     assert cells(literal[0])["PRER, literal"]["MNIST BWT"] == "-0.50 ± 0.25"  # the same run
 
 
@@ -194,7 +195,7 @@ def test_a_p_does_not_depend_on_what_is_asked_for(mnist, tmp_path):
     of = {variant: experiment for (_, variant), experiment in ablation.experiments(MNIST).items()}
     for i, variant in enumerate(("ours", "joint", "gaussian")):
         pretended(tmp_path / "other", of[variant], DIAGONALS - i * np.array([1, 1.1, 0.9]), BWTS)
-    outcomes = found(ablation.experiments(MNIST), tmp_path / "other")
+    outcomes = existing(ablation.experiments(MNIST), tmp_path / "other")
     (few,), (every,) = (ablation.tables(MNIST, outcomes, asked) for asked in ([("mnist", "joint")], []))
     assert len(few.rows) == 1 and few.rows[0] in every.rows and few.rows[0][8].mean < 1
 
@@ -230,8 +231,8 @@ def test_variants_change_one_thing():
 
 def test_the_document_says_what_has_run_and_what_has_not(tmp_path, mnist):
     request = Request(variants=ablation.NAMES)
-    outcomes = {name: found(NEEDED[name](request), tmp_path) for name in document.TABLES}
-    of_claims = [outcome.record.path.name for outcome in outcomes["claims"].values()]
+    outcomes = {name: existing(NEEDED[name](request), tmp_path) for name in document.TABLES}
+    of_claims = [outcome.folder.path.name for outcome in outcomes["claims"].values()]
     clocks = {"claims": document.Clock([*of_claims[:9], "other"], 12, 312.4), "table2": document.Clock(["x"], 1, 9.0)}
     text = document.text(request, outcomes, clocks)
     assert f"9 of these {len(of_claims)} runs were made by one command, which took 312 s for 10 runs, 12 at a" in text
@@ -254,10 +255,10 @@ def test_the_document_says_what_has_run_and_what_has_not(tmp_path, mnist):
 
 @pytest.mark.parametrize(("commit", "said"), [("0123456789ab", 0), ("0123456789ab-dirty", 1)])
 def test_a_commit_with_changes_is_explained(tmp_path, monkeypatch, commit, said):
-    monkeypatch.setattr(record, "_commit", lambda: commit)
+    monkeypatch.setattr(environment, "_commit", lambda: commit)
     request = Request(only=("mnist", "prer"))
     pretended(tmp_path, plan.of_table1(request)["mnist", "prer"], DIAGONALS, BWTS)
-    outcomes = {name: found(NEEDED[name](request), tmp_path) for name in document.TABLES}
+    outcomes = {name: existing(NEEDED[name](request), tmp_path) for name in document.TABLES}
     assert document.text(request, outcomes, {}).count("A commit that ends in -dirty") == said
 
 
@@ -286,7 +287,7 @@ def test_verdicts_in_short():
 def test_a_command_in_the_document_has_no_path_of_ours(tmp_path):
     (tmp_path / "mnist7k").mkdir()
     request = Request(only=("mnist", "prer"), paths={"mnist": str(tmp_path / "mnist7k")}, seeds="0,7")
-    table = document.runs(request, found(plan.of_table1(request), tmp_path), "table1")
+    table = document.runs(request, existing(plan.of_table1(request), tmp_path), "table1")
     assert table.rows[0][0] == "PRER on MNIST-7k" and "mnist7k, which is not the paper's data, MNIST" in table.notes[0]
     command = "`prer reproduce table1 --only mnist,prer --data mnist=PATH/mnist7k --seeds 0,7`"
     assert table.rows[0][1] == "not run" and table.rows[0][-1] == command

@@ -8,13 +8,16 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from prer import networks
 from prer.address import Address
 from prer.bench.ready import pictures
-from prer.kernels import library
-from prer.kernels import pictures as ours
+from prer.kernels.cpu import convolution as ours
+from prer.kernels.cpu import library
+from prer.kernels.geometry import halved
 from prer.learners import LEARNERS
-from prer.networks import Conv2d, ConvTranspose2d, Encoder, halved, stack
+from prer.nn import convolution, networks
+from prer.nn.convolution import Conv2d, ConvTranspose2d
+from prer.nn.networks import Encoder
+from prer.nn.stacked import stack
 
 compiled = pytest.mark.skipif(library.loaded() is None, reason="the C extension is not built, or off")
 pytestmark = [compiled, pytest.mark.usefixtures("one_thread")]
@@ -51,15 +54,15 @@ def results(layer, x):
 
 def by_ours(*arguments):
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(networks, "_tiny", lambda *_: None)
-        patch.setattr(networks, "_seeds", lambda *_, **__: pytest.fail("computed by torch"))
+        patch.setattr(convolution, "_tiny", lambda *_: None)
+        patch.setattr(convolution, "_seeds", lambda *_, **__: pytest.fail("computed by torch"))
         return results(*arguments)
 
 
 def by_torch(*arguments):
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(networks, "_tiny", lambda *_: None)
-        patch.setattr(networks, "kernels", lambda *_: None)
+        patch.setattr(convolution, "_tiny", lambda *_: None)
+        patch.setattr(convolution, "kernels", lambda *_: None)
         return results(*arguments)
 
 
@@ -99,7 +102,7 @@ def test_a_seed_is_the_same_alone_among_others_and_again(kind):
         for parameter in alone.parameters():
             parameter.data = parameter.data[s : s + 1].clone()
         with pytest.MonkeyPatch.context() as patch:
-            patch.setattr(networks, "_tiny", lambda *_: None)
+            patch.setattr(convolution, "_tiny", lambda *_: None)
             y = alone(own)
         gradients = torch.autograd.grad(y, (own, *alone.parameters()), direction[s : s + 1])
         assert all(torch.equal(one[0], many[s]) for one, many in zip((y, *gradients), every, strict=True))
@@ -194,7 +197,7 @@ def trained():
 def test_a_learner_learns_the_same_by_it_to_rounding_and_again_to_the_bit(used, monkeypatch):
     first, again = trained(), trained()
     assert used
-    monkeypatch.setattr(networks, "kernels", lambda *_: None)
+    monkeypatch.setattr(convolution, "kernels", lambda *_: None)
     for name, tensor in trained().items():
         assert torch.equal(first[name], again[name])
         torch.testing.assert_close(first[name], tensor, rtol=1e-4, atol=1e-5)
@@ -207,6 +210,6 @@ def test_a_run_knows_whether_it_has_maps_for_us(C, H, W, channels):
     encoder = stack(lambda: Encoder((C, H, W), 4, channels, ()), Address((0,)))
     asked = []
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(networks, "_kernels", lambda x, weight: asked.append(x.shape))
+        patch.setattr(convolution, "_kernels", lambda x, weight: asked.append(x.shape))
         encoder(numbers(1, 32, C, H, W))
     assert networks.has_large_maps((C, H, W), channels) == bool(asked)

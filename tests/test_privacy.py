@@ -5,13 +5,14 @@ import pytest
 import torch
 from safetensors.torch import load_file
 
-from prer.cli import main
+from prer.cli.main import main
 from prer.errors import InputError
 from prer.learners import LEARNERS
 from prer.learners.prer import PRER
-from prer.privacy import check, nearest
-from prer.run import learn, load_model
-from prer.stream import Stream
+from prer.models.privacy import check, nearest
+from prer.runs.learn import learn
+from prer.runs.run import load_model
+from prer.streams.stream import Stream
 
 
 def images(n=240):
@@ -24,7 +25,7 @@ class Parrot(PRER):
 
     def generate(self, ids, address):
         """Copies."""
-        rows = [task.train(address.seeds)[:, : ids.shape[1]] for task in self.stream_]
+        rows = [task.train_rows(address.seeds)[:, : ids.shape[1]] for task in self.stream_]
         return (
             torch.cat([task.samples(at)[0] for task, at in zip(self.stream_, rows, strict=True)], dim=1).float() / 255
         )
@@ -69,7 +70,7 @@ def test_distances_are_those_of_the_seed_s_own_parts():
     learn(stream, learner, seeds=[3], device="cpu")
     train, test = (
         np.concatenate([task.samples(part([3]))[0][0].flatten(1).numpy() for task, part in parts]) / 255
-        for parts in ([(t, t.train) for t in stream], [(t, t.test) for t in stream])
+        for parts in ([(t, t.train_rows) for t in stream], [(t, t.test_rows) for t in stream])
     )
     assert len(train) + len(test) == len(x)
     expected = np.sqrt(((test[:, None] - train[None]) ** 2).sum(-1)).min(1)

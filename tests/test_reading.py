@@ -9,15 +9,15 @@ import pandas
 import pytest
 from PIL import Image
 
-from prer.cli import main
+from prer.cli.main import main
 from prer.data import files
 from prer.data.frames import features_of
 from prer.data.reading import Reading
 from prer.errors import InputError
 from prer.learners import Naive
-from prer.model import Model, save_model
-from prer.run import learn
-from prer.stream import Stream
+from prer.models.model import Model, save_model
+from prer.runs.learn import learn
+from prer.streams.stream import Stream
 
 COLUMNS = ["height", "width", "kind", "depth", "age"]
 LONG = ["learner.epochs=60", "learner.lr=3e-3"]

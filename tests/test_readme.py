@@ -7,10 +7,10 @@ from pathlib import Path
 import click
 import pytest
 
-from prer.cli import commands
-from prer.experiment import Experiment
+from prer.cli.main import commands
 from prer.learners import LEARNERS
-from prer.sweep import Sweep
+from prer.runs.experiment import Experiment
+from prer.sweeps.sweep import Sweep
 
 ROOT = Path(__file__).parents[1]
 README = (ROOT / "README.md").read_text("utf-8")
@@ -77,7 +77,7 @@ def test_the_file_list_is_the_files():
     assert listed == there | {f"prer/{p.parent.name}/" for p in package.glob("*/__init__.py")}
 
 
-@pytest.mark.parametrize("file", ["README.md", "docs/trackers.md", "prer/cli.py"])
+@pytest.mark.parametrize("file", ["README.md", "docs/trackers.md", "prer/cli/run.py"])
 def test_the_run_it_names_is_the_built_in_one(file):
     names = set(re.findall(r"digits-prer-[0-9a-f]{8}", (ROOT / file).read_text("utf-8")))
     assert names == {Experiment.parse({}).folder}

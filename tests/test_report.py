@@ -23,15 +23,16 @@ from safetensors.numpy import save
 from scipy.stats import ttest_rel
 
 import prer
-from prer.cli import main
-from prer.display import Display
-from prer.record import Record
-from prer.report import comparison, figures, remembered, watch
-from prer.report.found import Run, runs_in
+from prer.cli.main import main
+from prer.report import comparison, figures, watch
+from prer.report import memory as remembered
+from prer.report.events import RunEvents
 from prer.report.inline import NO_DATES, inlined, svg
 from prer.report.page import build
 from prer.report.plotting import matplotlib_defaults
-from prer.report.story import Story
+from prer.report.run import Run, runs_in
+from prer.runs.folder import RunFolder
+from prer.terminal.progress import Display
 
 TINY = ["learner.epochs=1", "learner.epochs_autoencoder=1", "learner.epochs_flow=1", "learner.blocks=1"]
 
@@ -120,7 +121,7 @@ def test_the_page_and_the_terminal_agree_on_what_fades(tmp_path):
     """By the worst seed: the mean over the three is 89 %."""
     folder, console = fake(tmp_path / "a"), Console(file=io.StringIO(), width=80)
     with Display(console, "a", 3, {"autoencoder": 3, "flow": 3}, quiet=True) as display:
-        for event in Record(folder).events():
+        for event in RunFolder(folder).events():
             display(event)
     said = console.file.getvalue().splitlines()
     assert len(said) == 2 and all("(recognised in the worst seed: 70% of '0')" in line for line in said)
@@ -211,10 +212,10 @@ STRANGE = [
 @pytest.mark.parametrize("line", STRANGE)
 def test_strange_events_are_left_out(tmp_path, line, undrawn):
     folder = fake(tmp_path / "a", until=2)
-    before = Story.read(folder).matrix()
+    before = RunEvents.read(folder).matrix()
     with (folder / "events.jsonl").open("a") as file:
         file.write(line + "\n")
-    story = Story.read(folder)
+    story = RunEvents.read(folder)
     np.testing.assert_array_equal(story.matrix(), before)
     assert len(story.seconds_by_task()["flow"]) == 2
     assert page(folder)
@@ -222,7 +223,7 @@ def test_strange_events_are_left_out(tmp_path, line, undrawn):
 
 def test_folders_that_hold_far_too_much_are_shown_in_part(monkeypatch, tmp_path, undrawn):
     for name, most in {"MOST_CLASSES": 500, "MOST_SEEDS": 100, "MOST_CELLS": 1e5}.items():
-        monkeypatch.setattr(f"prer.report.story.{name}", most)
+        monkeypatch.setattr(f"prer.report.events.{name}", most)
     folder = fake(tmp_path / "a", until=1)
     nested = "{}"
     for _ in range(300):
@@ -238,7 +239,7 @@ def test_folders_that_hold_far_too_much_are_shown_in_part(monkeypatch, tmp_path,
             file.write(json.dumps(epoch) + "\n")
         for i in range(1, 60):
             file.write(json.dumps({"event": "task", "task": i, "accuracy": [[1.0]] * 150}) + "\n")
-    story = Story.read(folder)
+    story = RunEvents.read(folder)
     assert len(story.health) == 500 and len(story.losses) == 20 and 0 < story.matrix().size < 1e5
     html = page(folder)
     assert len(html) < 2e6 and html.count("▼ fades") == 1  # those that fade come first
@@ -439,7 +440,7 @@ def test_rows_of_samples_share_one_axes_and_keep_their_titles_and_shapes():
 
 
 def test_classes_of_several_tasks_with_one_label_are_told_apart():
-    story = Story()
+    story = RunEvents()
     for task, values in enumerate([[0.9], [0.5, 0.8]]):
         for value in values:
             story.take({"event": "health", "task": task, "class": 3, "agreement_decoded": [value]})
@@ -644,7 +645,7 @@ def test_an_interrupted_watch_ends_with_130_and_one_sentence(capsys, monkeypatch
 
 def test_training_never_imports_the_report(tmp_path):
     code = (
-        "import sys; from prer.cli import main\n"
+        "import sys; from prer.cli.main import main\n"
         "main(['run', 'learner.name=naive', 'learner.epochs=1', '--seeds', '1', '--device', 'cpu', '--quiet'])\n"
         "print(sorted({'matplotlib', 'jinja2', 'prer.report'} & set(sys.modules)))"
     )

@@ -9,8 +9,8 @@ import pytest
 from fake_runs import HOSTILE, fake
 from test_report import hostile, undrawn  # noqa: F401, a fixture by its name
 
-from prer.report.found import runs_in
 from prer.report.page import build
+from prer.report.run import runs_in
 
 FLAGS = [
     "--no-sandbox",

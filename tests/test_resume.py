@@ -4,12 +4,12 @@ import numpy as np
 import pytest
 import torch
 
-from prer.checkpoint import Checkpoint
 from prer.errors import RunError
-from prer.keeper import Keeper
 from prer.learners import DGR, LEARNERS
-from prer.run import learn
-from prer.stream import Stream
+from prer.runs.autosave import Autosave
+from prer.runs.checkpoint import Checkpoint
+from prer.runs.learn import learn
+from prer.streams.stream import Stream
 
 SMALL = {"batch": 8, "epochs": 2, "hidden": (8,), "embedding": 6}
 OF_LEARNER = {
@@ -58,12 +58,12 @@ def made(name, more):
 @pytest.fixture(autouse=True)
 def every_epoch(monkeypatch):
     monkeypatch.setenv("PRER_CHECKPOINT_SECONDS", "0")
-    monkeypatch.setattr("prer.checkpoint.Pace.due", lambda pace: True)
+    monkeypatch.setattr("prer.runs.checkpoint.Pace.due", lambda pace: True)
 
 
 def run(path, learner, stream, seeds, crash_after=None, device="cpu"):
     """Learn until so many epochs are saved, if that many come."""
-    keeper = Keeper(Checkpoint(path), {"learner": learner.name})
+    keeper = Autosave(Checkpoint(path), {"learner": learner.name})
     write, count = keeper.checkpoint.write, 0
 
     def writing(saved):
@@ -74,7 +74,7 @@ def run(path, learner, stream, seeds, crash_after=None, device="cpu"):
             raise Crash
 
     object.__setattr__(keeper.checkpoint, "write", writing)
-    return learn(stream, learner, seeds=seeds, device=device, keeper=keeper)
+    return learn(stream, learner, seeds=seeds, device=device, autosave=keeper)
 
 
 @pytest.mark.parametrize("stream", [blobs(), domains()], ids=["heads", "one head"])
@@ -122,9 +122,9 @@ def test_so_it_is_on_a_gpu(tmp_path, name, seeds):
 @pytest.mark.parametrize("kept", [False, True])
 def test_whether_a_run_fails_does_not_depend_on_its_being_saved(tmp_path, kept):
     learner = made("er", {"weight": 1e25})  # the optimiser's squares overflow, while weights and losses are finite
-    keeper = Keeper(Checkpoint(tmp_path / "checkpoint"), {}) if kept else None
+    keeper = Autosave(Checkpoint(tmp_path / "checkpoint"), {}) if kept else None
     with pytest.raises(RunError, match="no longer finite in task 2, phase 'classifier'"):
-        learn(blobs(), learner, seeds=1, device="cpu", keeper=keeper)
+        learn(blobs(), learner, seeds=1, device="cpu", autosave=keeper)
 
 
 def test_the_accuracy_before_all_costs_dgr_no_generator(monkeypatch):

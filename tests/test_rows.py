@@ -14,7 +14,7 @@ from torch.utils.data import Dataset, IterableDataset, TensorDataset
 
 from prer.data.rows import as_data
 from prer.errors import InputError
-from prer.stream import Stream
+from prer.streams.stream import Stream
 
 few = settings(max_examples=40, deadline=None, database=None)
 RNG = np.random.default_rng(0)
@@ -184,7 +184,7 @@ BAD = {
     "missing label": (([(GREY[0], 0), (GREY[1], None)],), "labels are missing"),
     "too few labels": ((list(GREY), [1, 2]), "6 samples and y has 2 labels"),
     "rows without a label": (([{"a": 1, "b": 2}],), "which of a, b is the label"),
-    "rows with an unknown label": ((ROWS, "lable"), "no column 'lable'; did you mean 'label'"),
+    "rows with an unknown label": ((ROWS, "lable"), "no column 'lable', did you mean 'label'"),
     "rows of text": (([{"text": "hello", "label": 1}],), "no samples in a row with text, label"),
     "rows with a hole": (([*ROWS, {"height": None, "label": 1}],), "row 3 has no 'height'"),
     "rows that begin with a hole": (([{"height": None, "label": 1}, *ROWS],), "row 1 has no 'height'"),
@@ -210,7 +210,7 @@ BAD = {
     "a frame without rows": ((FRAME[:0], "kind"), "shape"),
     "a frame of one column": ((FRAME[["last"]],), "shape"),
     "a frame without columns": ((FRAME[[]],), "column|shape"),
-    "a frame with an unknown label": ((FRAME, "kin"), "no column 'kin'; did you mean 'kind'"),
+    "a frame with an unknown label": ((FRAME, "kin"), "no column 'kin', did you mean 'kind'"),
     "a frame with two labels": ((pandas.concat([FRAME[["b"]]] * 2, axis=1), "b"), "two columns are called 'b'"),
     "labels of another length": ((FRAME[["a", "b"]], [1, 2]), "3 samples and y has 2 labels"),
 }

@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.stats import ttest_rel
 
-from prer.significance import LEVEL, MARGIN, Comparison, compare, family, holm
+from prer.runs.significance import LEVEL, MARGIN, Comparison, compare, family, holm
 
 quickly = settings(derandomize=True, database=None, deadline=None, max_examples=100)
 PS = st.lists(st.floats(0, 1), max_size=12)

@@ -5,8 +5,8 @@ import pytest
 import torch
 
 from prer.errors import InputError
-from prer.experiment import Experiment
-from prer.source import Source
+from prer.runs.experiment import Experiment
+from prer.streams.config import StreamConfig
 
 
 @pytest.fixture
@@ -30,19 +30,19 @@ def test_classes_are_split_by_label_by_a_given_order_or_by_a_drawn_one(files):
     assert [t.labels for t in build(data)] == [(0, 1), (2, 3)]
     assert [t.labels for t in build(data, "stream.order=[3, 0, 2, 1]")] == [(3, 0), (2, 1)]
     assert [t.labels for t in build(data, "stream.tasks=[[3, 1], [2, 0]]")] == [(3, 1), (2, 0)]
-    drawn = [tuple(t.labels for t in build(data, "stream.shuffle=true", f"stream.draw={n}")) for n in range(9)]
+    drawn = [tuple(t.labels for t in build(data, "stream.shuffle=true", f"stream.shuffle_seed={n}")) for n in range(9)]
     assert len(set(drawn)) > 3
-    assert drawn[2] == tuple(t.labels for t in build(data, "stream.shuffle=true", "stream.draw=2"))
+    assert drawn[2] == tuple(t.labels for t in build(data, "stream.shuffle=true", "stream.shuffle_seed=2"))
 
 
 def test_permuted_and_rotated_streams_have_so_many_tasks(files):
     data = f"stream.data={files('a', 8, 8)}"
-    permuted = build(data, "stream.kind=permuted", "stream.count=3", "stream.draw=1")
+    permuted = build(data, "stream.kind=permuted", "stream.count=3", "stream.shuffle_seed=1")
     rotated = build(data, "stream.kind=rotated", "stream.count=3", "stream.degrees=360")
     assert [len(permuted), len(rotated)] == [3, 3]
-    assert torch.equal(rotated[1].look(rotated[1].x), rotated[1].x.flip(-1, -2))
+    assert torch.equal(rotated[1].transformed(rotated[1].x), rotated[1].x.flip(-1, -2))
     same = build(data, "stream.kind=permuted", "stream.count=3")
-    assert not torch.equal(permuted[1].look(permuted[1].x), same[1].look(same[1].x))
+    assert not torch.equal(permuted[1].transformed(permuted[1].x), same[1].transformed(same[1].x))
 
 
 def test_domains_have_one_head_one_size_and_one_number_of_channels(files):
@@ -78,10 +78,10 @@ def test_a_given_test_part_is_used_or_poured_together(tmp_path):
     x, y = np.arange(120, dtype=np.float32).reshape(40, 3), np.arange(40) % 4
     np.savez(tmp_path / "p.npz", x_train=x, y_train=y, x_test=x[:8] + 500, y_test=y[:8])
     given = build(f"stream.data={tmp_path / 'p.npz'}")
-    assert [task.test([0]).shape[1] for task in given] == [4, 4]
-    assert (given[0].x[given[0].test([0])[0]] >= 500).all()
+    assert [task.test_rows([0]).shape[1] for task in given] == [4, 4]
+    assert (given[0].x[given[0].test_rows([0])[0]] >= 500).all()
     poured = build(f"stream.data={tmp_path / 'p.npz'}", "stream.resplit=0.5")
-    assert [task.test([0]).shape[1] for task in poured] == [12, 12]
+    assert [task.test_rows([0]).shape[1] for task in poured] == [12, 12]
 
 
 REFUSED = {
@@ -95,7 +95,7 @@ REFUSED = {
     ),
     "a count of a split": (["stream.count=3"], "stream.count has a meaning only with"),
     "degrees of permuted": (["stream.kind=permuted", "stream.degrees=90"], "stream.degrees has a meaning only"),
-    "a draw of nothing": (["stream.draw=3"], "stream.draw has a meaning only with stream.shuffle"),
+    "a draw of nothing": (["stream.shuffle_seed=3"], "stream.shuffle_seed has a meaning only with stream.shuffle"),
     "a fit without a size": (["stream.fit=pad"], "stream.fit has a meaning only with stream.size"),
     "a label of no table": (["stream.label=x"], "tables only"),
     "a crop of everything": (["stream.crop=8"], "take less than the 8 pixels"),
@@ -130,9 +130,9 @@ def test_vectors_have_no_size(files):
 
 def test_data_is_there_only_if_all_domains_are(files):
     here = files("a", 8, 8)
-    assert Source(data=here).is_there()
-    assert Source(data=here, domains=(here,)).is_there()
-    assert not Source(data=here, domains=("nowhere.npz",)).is_there()
+    assert StreamConfig(data=here).is_there()
+    assert StreamConfig(data=here, domains=(here,)).is_there()
+    assert not StreamConfig(data=here, domains=("nowhere.npz",)).is_there()
 
 
 @pytest.mark.parametrize("shape", [(16, 16, 12), (12, 12, 2), (10, 16, 3)])
@@ -153,5 +153,5 @@ def test_dark_pictures_may_be_made_smaller(tmp_path):
 
 
 def test_an_empty_name_is_no_folder():
-    with pytest.raises(InputError, match="neither a known data set"):
+    with pytest.raises(InputError, match="neither a file nor a known data set"):
         build("stream.data=")

@@ -2,21 +2,19 @@
 
 import gc
 import weakref
-from io import StringIO
 
 import numpy as np
 import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from rich.console import Console
 
 from prer.errors import InputError
-from prer.experiment import Experiment
 from prer.learners.naive import Naive
-from prer.run import execute
-from prer.stream import Stream, arriving
-from prer.task import Split, merge
+from prer.runs.experiment import Experiment
+from prer.runs.run import execute
+from prer.streams.stream import Stream, arriving
+from prer.streams.task import Split, merge
 
 few = settings(max_examples=60, deadline=None, database=None)
 
@@ -34,7 +32,7 @@ IMAGES = images(8, 8, 8)
 
 
 def parts(task, seed=0):
-    return task.train([seed])[0].tolist(), task.test([seed])[0].tolist()
+    return task.train_rows([seed])[0].tolist(), task.test_rows([seed])[0].tolist()
 
 
 # -- splits ----------------------------------------------------------------------------------------------------------
@@ -71,16 +69,16 @@ def test_train_and_test_are_disjoint_complete_and_balanced(data, share, seed):
 def test_every_seed_has_as_many_rows_and_its_own_split_whoever_is_beside_it(data, seeds):
     y, per_task = data
     for task in Stream.split(vectors(len(y)), y, classes_per_task=per_task):
-        train, test = task.train(seeds), task.test(seeds)
+        train, test = task.train_rows(seeds), task.test_rows(seeds)
         assert train.shape[0] == test.shape[0] == len(seeds)
         assert [parts(task, seed) for seed in seeds] == list(zip(train.tolist(), test.tolist(), strict=True))
 
 
 def test_a_sixth_seed_changes_nothing_for_the_first_five():
     task = Stream.split(vectors(60), np.arange(60) % 2)[0]
-    assert task.train(range(6))[:5].equal(task.train(range(5)))
-    assert task.test(range(6))[:5].equal(task.test(range(5)))
-    assert len({tuple(rows) for rows in task.test(range(6)).tolist()}) == 6
+    assert task.train_rows(range(6))[:5].equal(task.train_rows(range(5)))
+    assert task.test_rows(range(6))[:5].equal(task.test_rows(range(5)))
+    assert len({tuple(rows) for rows in task.test_rows(range(6)).tolist()}) == 6
 
 
 # Results of other people rest on these rows: they must never change, on no platform and with no version.
@@ -276,7 +274,7 @@ def test_views_share_one_copy_one_head_and_one_split(kind):
         assert task.x is stream[0].x
         assert task.y is stream[0].y
         assert parts(task, 5) == parts(stream[0], 5)
-    rows = stream[0].test([0, 1])
+    rows = stream[0].test_rows([0, 1])
     seen = [task.samples(rows)[0] for task in stream]
     assert torch.equal(seen[0], stream[0].x[rows])  # the first task sees things as they are
     assert all(not torch.equal(a, b) for i, a in enumerate(seen) for b in seen[:i])
@@ -286,12 +284,12 @@ def test_views_share_one_copy_one_head_and_one_split(kind):
 def test_rotations_go_in_equal_steps():
     stream = Stream.rotated(images(8, 8, 8), Y, tasks=4, degrees=270)
     for turns, task in enumerate(stream):
-        assert torch.equal(task.look(task.x), torch.rot90(task.x, turns, (-2, -1)))
+        assert torch.equal(task.transformed(task.x), torch.rot90(task.x, turns, (-2, -1)))
 
 
 def test_pixels_are_permuted_by_the_number_that_draws():
-    kinds = [Stream.permuted(images(8, 8, 8), Y, tasks=2, draw=draw)[1] for draw in (0, 0, 1)]
-    first, again, other = (task.look(task.x) for task in kinds)
+    kinds = [Stream.permuted(images(8, 8, 8), Y, tasks=2, seed=draw)[1] for draw in (0, 0, 1)]
+    first, again, other = (task.transformed(task.x) for task in kinds)
     assert torch.equal(first, again)
     assert not torch.equal(first, other)
 
@@ -665,7 +663,7 @@ def test_tasks_that_differ_in_their_views_share_one_split(monkeypatch, tmp_path,
     """Ten thousand of them would take ten seconds to be split before a run says a word."""
     calls, split = [], Split.__call__
     monkeypatch.setattr(Split, "__call__", lambda self, seed: calls.append(seed) or split(self, seed))
-    monkeypatch.setattr("prer.run._train", lambda *_: None)
+    monkeypatch.setattr("prer.runs.run._train", lambda *_: None)
     overrides = [f"stream.kind={kind}", "stream.count=30", f"stream.validation={validation}", "device=cpu"]
-    execute(Experiment.parse({}, [*overrides, "learner.name=naive"]), tmp_path, Console(file=StringIO()))
+    execute(Experiment.parse({}, [*overrides, "learner.name=naive"]), tmp_path)
     assert len(calls) <= 2  # one for all of them, and one where some of it is held out

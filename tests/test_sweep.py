@@ -20,15 +20,16 @@ from hypothesis import strategies as st
 from rich.console import Console
 
 import prer
-from prer.best import NAMES, best
-from prer.checkpoint import Checkpoint
-from prer.cli import main
-from prer.draws import Choice, Range
-from prer.engines import Local, cores, ended_before, engine
-from prer.experiment import Experiment
-from prer.follow import Bar, far, follow, stepped
-from prer.record import Record
-from prer.sweep import Sweep
+from prer.cli.main import main
+from prer.runs.checkpoint import Checkpoint
+from prer.runs.experiment import Experiment
+from prer.runs.folder import RunFolder
+from prer.sweeps.best import NAMES, best
+from prer.sweeps.distributions import Choice, Range
+from prer.sweeps.engines import Local, cores, engine
+from prer.sweeps.engines.base import ended_before
+from prer.sweeps.sweep import Sweep
+from prer.terminal.sweeps import Bar, far, follow, stepped
 
 BASE = 'seeds = 1\ndevice = "cpu"\n[learner]\nname = "naive"\nepochs = 1\noptimiser = "sgd"\n'
 GRID = BASE + '[axes]\n"learner.lr" = [0.01, 0.1]\n"learner.batch" = [32, 64]\n'
@@ -271,7 +272,9 @@ def workers(monkeypatch):
     """Let workers run this code instead of an experiment; its file and folder are in sys.argv."""
 
     def do(code):
-        monkeypatch.setattr("prer.engines.command", lambda file, out: [sys.executable, "-Sc", code, file, out])
+        monkeypatch.setattr(
+            "prer.sweeps.engines.local.command", lambda file, out: [sys.executable, "-Sc", code, file, out]
+        )
 
     return do
 
@@ -373,7 +376,7 @@ def test_who_looks_no_further_ends_the_workers(workers):
 
 
 def test_a_worker_that_does_not_listen_is_killed(workers, monkeypatch):
-    monkeypatch.setattr("prer.engines.GRACE", 0.1)
+    monkeypatch.setattr("prer.sweeps.engines.local.GRACE", 0.1)
     workers(
         "import os, signal, sys, time, pathlib; signal.signal(signal.SIGTERM, signal.SIG_IGN)\n"
         "pathlib.Path(sys.argv[2], str(os.getpid())).touch()\n"
@@ -395,10 +398,10 @@ def half_way(record, tasks=2, phases=None):
 
 
 def test_how_far_a_run_is_stands_in_its_folder():
-    one, two = Record(Path("one")), Record(Path("two"))
+    one, two = RunFolder(Path("one")), RunFolder(Path("two"))
     half_way(one)
     half_way(two, tasks=None)
-    said = [far(record) for record in (one, two, Record(Path("three")))]
+    said = [far(record) for record in (one, two, RunFolder(Path("three")))]
     assert said == ["30 s left  task 1/2  classifier 1/2", "starting", "starting"]
 
 
@@ -412,7 +415,7 @@ def test_how_far_a_run_is_stands_in_its_folder():
     ],
 )
 def test_a_damaged_event_is_no_reason_to_end_the_display(event):
-    record = Record(Path("run"))
+    record = RunFolder(Path("run"))
     half_way(record)
     about = {"event": "epoch", "task": 0, "phase": "classifier", "epoch": 0, "epochs": 2, "seconds": 1.0}
     (record.path / "events.jsonl").write_text(json.dumps(about | event if event else {"event": "epoch"}) + "\n")
@@ -421,12 +424,12 @@ def test_a_damaged_event_is_no_reason_to_end_the_display(event):
 
 @pytest.mark.parametrize("name", ["cifar10-prer-literal-95c25905", "x" * 40 + "-95c25905"])
 def test_the_time_left_is_seen_on_a_narrow_terminal(name):
-    worker = SimpleNamespace(record=Record(Path(name)))
-    half_way(worker.record, tasks=10, phases={"autoencoder": 20, "flow": 20, "head": 2})
+    folder = RunFolder(Path(name))
+    half_way(folder, tasks=10, phases={"autoencoder": 20, "flow": 20, "head": 2})
     about = {"event": "epoch", "task": 1, "phase": "autoencoder", "epoch": 19, "epochs": 20, "seconds": 1000.0}
-    (worker.record.path / "events.jsonl").write_text(json.dumps(about) + "\n")
+    (folder.path / "events.jsonl").write_text(json.dumps(about) + "\n")
     console = Console(file=StringIO(), force_terminal=True, width=80)
-    with Bar(console, SimpleNamespace(running=[worker])):
+    with Bar(console, SimpleNamespace(running=[folder])):
         pass
     line, *_ = (line for line in console.file.getvalue().splitlines() if name in line)
     assert re.search(r"-95c25905  \d+ h \d+ min left  task 2/10", line)
@@ -434,7 +437,7 @@ def test_the_time_left_is_seen_on_a_narrow_terminal(name):
 
 
 def test_the_newest_events_are_found_in_a_long_file():
-    record = Record(Path("run"))
+    record = RunFolder(Path("run"))
     record.path.mkdir()
     for number in range(2000):
         record.event({"event": "epoch", "number": number, "text": "x" * 100})
@@ -446,7 +449,7 @@ def test_the_newest_events_are_found_in_a_long_file():
 def test_it_is_shown_what_runs(workers, live):
     workers("import time; time.sleep(1); raise SystemExit(1)")
     points = sweep(GRID, "learner.epochs=2").points()
-    half_way(Record(Path("runs", points[0].folder)))
+    half_way(RunFolder(Path("runs", points[0].folder)))
     (Path("runs") / points[0].folder / "experiment.toml").write_text(points[0].to_toml())
     console = Console(file=StringIO(), force_terminal=live, width=200)
     follow(console, Local(1).run(points[:2], Path("runs")), points[:2])
@@ -458,14 +461,14 @@ def test_it_is_shown_what_runs(workers, live):
 
 @pytest.mark.parametrize("command", [["sweep"], ["sweep", "best"]])
 def test_many_points_are_not_checked_in_silence(capsys, monkeypatch, command):
-    monkeypatch.setattr("prer.follow.MANY", 4)
+    monkeypatch.setattr("prer.terminal.sweeps.MANY", 4)
     Path("sweep.toml").write_text(GRID.replace("[32, 64]", "[32, -1]"))  # the second point is wrong
     code, out, err = called(capsys, *command, "sweep.toml")
     assert (code, out) == (2, "checking the points of the sweep: 4\n") and "point 2 of the sweep" in err
 
 
 def test_of_many_points_a_log_says_what_is_done_with_them(capsys, monkeypatch, workers):
-    monkeypatch.setattr("prer.follow.MANY", 4)
+    monkeypatch.setattr("prer.terminal.sweeps.MANY", 4)
     workers("raise SystemExit(1)")
     Path("sweep.toml").write_text(GRID)
     lines = called(capsys, "sweep", "sweep.toml", "learner.epochs=2")[1].splitlines()
@@ -475,7 +478,7 @@ def test_of_many_points_a_log_says_what_is_done_with_them(capsys, monkeypatch, w
 
 
 def test_of_many_points_a_terminal_shows_a_bar_and_keeps_nothing_of_it(monkeypatch):
-    monkeypatch.setattr("prer.follow.MANY", 4)
+    monkeypatch.setattr("prer.terminal.sweeps.MANY", 4)
     console = Console(file=StringIO(), width=120, force_terminal=True, legacy_windows=False)
     assert list(stepped(console, range(4), "checking", 4)) == [0, 1, 2, 3]
     assert "checking" in console.file.getvalue() and console.file.getvalue().endswith("\x1b[1A\x1b[2K")
@@ -566,7 +569,7 @@ def swept(tmp_path_factory):
     """The grid, run by two workers: where it is, and what was said."""
     folder = tmp_path_factory.mktemp("swept")
     (folder / "sweep.toml").write_text(GRID)
-    command = [sys.executable, "-c", "from prer.cli import main; main()", "sweep", "sweep.toml", "--workers", "2"]
+    command = [sys.executable, "-c", "from prer.cli.main import main; main()", "sweep", "sweep.toml", "--workers", "2"]
     path = os.pathsep.join([str(Path(prer.__file__).parents[1]), os.environ.get("PYTHONPATH", "")])
     environment = os.environ | {"PYTHONPATH": path}
     done = subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True)
@@ -585,7 +588,7 @@ def test_a_sweep_runs_every_point_in_its_folder_and_tells_of_each(swept):
     assert [line.split("/")[0] for line in lines] == ["1", "2", "3", "4"]
     assert all(re.fullmatch(r"\d/4  digits-naive-[0-9a-f]{8}  Accuracy [\d.]+  .* left", line) for line in lines)
     for point in points:
-        record = Record(folder / "runs" / point.folder)
+        record = RunFolder(folder / "runs" / point.folder)
         assert record.result["seeds"] == [0]
         assert json.loads((record.path / "environment.json").read_text())["threads"] == 1
 
@@ -634,7 +637,7 @@ def test_a_killed_sweep_leaves_no_orphan_and_goes_on_later(capsys, workers, numb
         finally:
             running.kill()
     deadline = time.monotonic() + 30
-    while Record(begun.parent).running():
+    while RunFolder(begun.parent).running():
         time.sleep(0.05)
         assert time.monotonic() < deadline, "its worker goes on"
     assert Checkpoint(begun.parent / "checkpoint").read() is not None

@@ -12,7 +12,7 @@ from folders import RUN, digest, made
 
 import prer
 from prer.errors import RunError
-from prer.terminal import Stream
+from prer.terminal.streams import Stream
 
 COMMAND = [sys.executable, "-m", "prer"]
 PLACES = {"OMP_NUM_THREADS": "1", "PYTHONPATH": str(Path(prer.__file__).parents[1])}

@@ -11,7 +11,8 @@ from PIL import Image
 from scipy import ndimage
 
 from prer.address import Address
-from prer.transforms import Moves, Permuted, Rotated, coloured, resized
+from prer.data.resizing import coloured, resized
+from prer.streams.transforms import Moves, Permuted, Rotated
 
 few = settings(max_examples=40, deadline=None, database=None)
 

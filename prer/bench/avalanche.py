@@ -20,8 +20,8 @@ from prer.bench.clock import Turn, synchronise
 from prer.bench.steps import MEMORY
 from prer.learners import LEARNERS
 from prer.learners.base import Learner
-from prer.stream import Stream
-from prer.task import Task
+from prer.streams.stream import Stream
+from prer.streams.task import Task
 
 LIBRARIES: list[torch.library.Library] = []  # kept alive: with a library go its operators
 STRATEGIES: dict[str, tuple[str, dict[str, Any]]] = {  # the method, and what means the same as our settings
@@ -146,6 +146,6 @@ def _experiences(stream: Sequence[Task]) -> list[Any]:
 
     train = []
     for task in stream:
-        x, y = task.samples(task.train([0])[0])
+        x, y = task.samples(task.train_rows([0])[0])
         train.append(dataset(x.float() / 255, y, task_labels=task.index))
     return list(with_classes_timeline(with_task_labels(benchmark_from_datasets(train=train))).train_stream)

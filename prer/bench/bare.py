@@ -24,9 +24,10 @@ from prer.learners.ewc import EWC
 from prer.learners.gem import GEM
 from prer.learners.lwf import LWF
 from prer.learners.replay import Replay
-from prer.networks import Head, paddings
-from prer.schedule import batch_of
-from prer.task import Task
+from prer.nn.heads import Head
+from prer.nn.networks import paddings
+from prer.presets.auto import batch_of
+from prer.streams.task import Task
 
 
 class PlainHead(nn.Module):
@@ -72,7 +73,7 @@ class Bare:
     def __init__(self, learner: Learner, task: Task, epochs: int) -> None:
         """Begin where a learner is that has met the task."""
         self.device, self.epochs, self.current = learner.address_.device, epochs, task.head
-        rows = task.train(learner.address_.seeds)[0]
+        rows = task.train_rows(learner.address_.seeds)[0]
         self.batch = batch_of(learner.batch, len(rows))
         self.x, self.y = task.x[rows], torch.tensor(task.outputs, device=self.device)[task.y[rows]]
         self.encoder = filled(plain_encoder(learner), learner.encoder_)

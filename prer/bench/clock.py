@@ -62,7 +62,7 @@ def ratio(slower: Sequence[float], faster: Sequence[float]) -> dict[str, float]:
     return {"median": statistics.median(ratios), "low": low, "high": high, "of the fastest": min(slower) / min(faster)}
 
 
-def found(times: Times, ours: str = "ours") -> dict[str, Any]:
+def summary(times: Times, ours: str = "ours") -> dict[str, Any]:
     """What is written down: all times in milliseconds, their medians, and how many times as long others take."""
     return {
         "milliseconds": {name: [1e3 * t for t in row] for name, row in times.items()},

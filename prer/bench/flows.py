@@ -11,10 +11,10 @@ import torch
 from torch import Tensor, nn
 
 from prer.address import Address
-from prer.bench.clock import Turn, alternate, found, repeated
-from prer.flow import Flow
-from prer.networks import stack
-from prer.step import Step
+from prer.bench.clock import Turn, alternate, repeated, summary
+from prer.densities.flow import Flow
+from prer.nn.stacked import stack
+from prer.training.step import Step
 
 CLASSES, CONDITION, BLOCKS, LEVELS = 10, 16, 10, 2
 SAMPLES = 1024  # drawn at once
@@ -61,7 +61,7 @@ def compare(
         }
         for kind, others in (("training", training), ("sampling", sampling)):
             turns = {"ours": ours[kind], "matrix products": floor[kind], **others}
-            results[f"{kind}, {case}"] = found(alternate(turns, size.repeats))
+            results[f"{kind}, {case}"] = summary(alternate(turns, size.repeats))
     return results
 
 

@@ -10,7 +10,7 @@ from prer.bench.clock import Turn, alternate, ratio
 from prer.bench.ready import Ready, learned, pictures
 from prer.learners import LEARNERS
 from prer.learners.base import Learner
-from prer.stream import Stream
+from prer.streams.stream import Stream
 
 SETTINGS: dict[str, Any] = {"batch": 32, "epochs": 2}
 OWN: dict[str, dict[str, Any]] = {

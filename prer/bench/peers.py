@@ -17,7 +17,8 @@ from torch import Tensor, nn
 
 from prer.bench import avalanche
 from prer.bench.flows import BLOCKS, CLASSES, CONDITION, LEVELS, PeerFlow
-from prer.errors import InputError, did_you_mean
+from prer.errors import InputError
+from prer.text import did_you_mean
 
 PEERS = {"avalanche": "avalanche-lib", "normflows": "normflows", "nflows": "nflows"}  # modules and packages
 

@@ -12,9 +12,9 @@ from typing import Any
 import numpy as np
 
 from prer.learners.base import Learner
-from prer.schedule import batch_of
-from prer.stream import Stream
-from prer.task import Task
+from prer.presets.auto import batch_of
+from prer.streams.stream import Stream
+from prer.streams.task import Task
 
 
 def pictures(tasks: int, per_task: int, side: int) -> Stream:
@@ -65,5 +65,5 @@ def learned(learner: Learner, task: Task, whole: bool = False) -> float:
 
 def steps_of(learner: Learner, task: Task) -> int:
     """The steps of an epoch."""
-    n = task.train(learner.address_.seeds[:1]).shape[1]
+    n = task.train_rows(learner.address_.seeds[:1]).shape[1]
     return n // batch_of(learner.batch, n)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
-from prer.bench.clock import alternate, found, ratio
+from prer.bench.clock import alternate, ratio, summary
 from prer.bench.ready import after, pictures
 from prer.learners import LEARNERS
 
@@ -46,6 +46,6 @@ def of_learner(name: str, side: int, size: Size, device: str) -> dict[str, Any]:
     times = alternate(turns, size.repeats)
     per_seed = {n: [t / int(n) for t in row] for n, row in times.items()}
     gain = {n: ratio(per_seed["1"], row) for n, row in per_seed.items()}
-    return {key: value for key, value in found(times, "1").items() if key != "times as fast as"} | {
+    return {key: value for key, value in summary(times, "1").items() if key != "times as fast as"} | {
         "throughput of a seed": gain
     }

@@ -7,11 +7,11 @@ from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
 from prer.bench.bare import Bare, BareClassic, BareEWC, BareGEM, BareRehearsal, BareReplay
-from prer.bench.clock import Turn, alternate, found
+from prer.bench.clock import Turn, alternate, summary
 from prer.bench.ready import after, pictures
 from prer.learners import LEARNERS
 from prer.learners.base import Learner
-from prer.stream import Stream
+from prer.streams.stream import Stream
 
 PAST = 2  # tasks that lie behind: of five tasks, as many as on the average
 MEMORY = 64  # GEM's samples of each task, of which every step uses all, as Avalanche's does
@@ -60,7 +60,7 @@ def compare(
         for peer, make in (peers or {}).items():
             turn = make(name, stream, PAST, size.epochs, device)
             turns |= {peer: turn} if turn else {}
-        results[name] = found(alternate(turns, size.repeats))
+        results[name] = summary(alternate(turns, size.repeats))
     return results
 
 

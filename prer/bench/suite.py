@@ -10,8 +10,8 @@ import torch
 
 from prer.address import as_device
 from prer.bench import flows, growth, peers, seeds, steps
-from prer.computing import keep_memory
-from prer.record import environment
+from prer.runs.environment import environment
+from prer.training.computing import keep_memory
 
 
 class Sizes(NamedTuple):

@@ -9,7 +9,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from prer.console import say, whole
+from prer.terminal.console import say, whole
 
 SHOWN = (1, 2, 5, 10, 20, 50, 100)  # tasks
 

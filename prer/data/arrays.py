@@ -13,11 +13,11 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from prer.data.guard import shown
 from prer.data.reading import Reading
 from prer.errors import InputError
-from prer.networks import SMALLEST_IMAGE
+from prer.text import shown
 
+SMALLEST_IMAGE = 8  # pixels a side
 MISSING = "some labels are missing; drop those samples or name their class"
 NOT_LABELS = "labels must be whole numbers, 0 or more, or strings, all of one kind"
 
@@ -85,7 +85,8 @@ def _as_images(array: np.ndarray, may_be_dark: bool) -> np.ndarray:
     if min(array.shape[2:]) < SMALLEST_IMAGE:
         size = f"{array.shape[2]}x{array.shape[3]}"
         raise InputError(
-            f"images of {size} pixels are too small, 8x8 is the least; enlarge them, or give vectors (N, features)"
+            f"images of {size} pixels are too small, {SMALLEST_IMAGE}x{SMALLEST_IMAGE} is the least; "
+            "enlarge them, or give vectors (N, features)"
         )
     if array.dtype.kind == "b":
         return array.astype(np.float32)

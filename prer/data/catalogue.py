@@ -1,13 +1,13 @@
-"""Data sets by name, each with the settings recommended for it."""
+"""Data sets by name."""
 
 from __future__ import annotations
 
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from prer import paper
 from prer.data.entry import Entry, Form, Progress, cifar_batches, decoded, idx_files, served, silent
-from prer.errors import InputError, did_you_mean
+from prer.errors import InputError
+from prer.text import did_you_mean
 
 if TYPE_CHECKING:  # who only wants a list need wait neither for numpy nor for torch
     from prer.data.arrays import Data
@@ -19,17 +19,6 @@ def _words(text: str) -> tuple[str, ...]:
 
 TORONTO = "https://www.cs.toronto.edu/~kriz/"
 STANFORD = "http://ufldl.stanford.edu/housenumbers/"
-PAIRS = {"classes_per_task": 2, "resplit": 0.2}
-TEN = {
-    "learner": {"batch": 64, "epochs": 10},
-    "prer": {"epochs_autoencoder": 10, "epochs_flow": 10},
-    "dgr": {"epochs_generator": 10},
-}
-# Colour wants wider networks; the epochs are PRER's.
-CIFAR = TEN | {
-    "learner": {"channels": (24, 48, 96), "embedding": 200, "batch": 128, "epochs": 10},
-    "prer": {"epochs_autoencoder": 20, "epochs_flow": 20, "epochs": 20, "temperature": 0.8},
-}
 
 DIGITS = Entry(
     name="digits",
@@ -39,37 +28,6 @@ DIGITS = Entry(
     shape=(1, 8, 8),
     train=1797,
     test=0,
-    settings={
-        "stream": PAIRS,
-        "learner": {"batch": 32, "epochs": 20},
-        # What benchmarks/search.py found on validation data. A memory of 500 samples a task would be all there are,
-        # hence 50 of 287; 1,400 images want a smaller flow than MNIST's, and more epochs.
-        "naive": {"lr": 0.00058},
-        "joint": {"lr": 0.00345},
-        "lwf": {"size": 50, "lr": 0.00785, "weight": 0.293, "softness": 4.0, "memory_batch": 128},
-        "ewc": {"lr": 0.000359, "weight": 40.4, "form": "online", "epochs": 40},
-        "si": {"lr": 0.00241, "weight": 0.333, "damping": 0.00683, "epochs": 100},
-        "gem": {"size": 50, "lr": 0.0183, "margin": 1.0, "memory_batch": 16},
-        "agem": {"size": 50, "lr": 0.00058, "memory_batch": 64},
-        "er": {"size": 50, "lr": 0.026, "weight": 14.0},
-        "replay": {"size": 250, "lr": 0.00771, "weight": 0.684},
-        "der": {"size": 250, "lr": 0.0019, "weight": 0.00173, "label_weight": 0.541, "memory_batch": 128},
-        "dgr": {"lr": 0.00658, "weight": 7.33, "lr_generator": 0.00677, "epochs_generator": 20, "latent": 16},
-        "prer": {
-            "embedding": 32,
-            "epochs_autoencoder": 60,
-            "lr_autoencoder": 0.00855,
-            "decay_autoencoder": True,
-            "epochs_flow": 30,
-            "lr_flow": 0.00492,
-            "epochs": 60,
-            "lr": 0.00779,
-            "blocks": 4,
-            "weight": 0.732,
-            "sparsity": 0.00139,
-            "temperature": 0.8,
-        },
-    },
 )
 MNIST = Entry(
     name="mnist",
@@ -93,7 +51,6 @@ MNIST = Entry(
         ),
         (47040016, 60008, 7840016, 10008),
     ),
-    settings={"stream": PAIRS, **TEN},
 )
 KMNIST = Entry(
     name="kmnist",
@@ -116,7 +73,6 @@ KMNIST = Entry(
             "20bb9a0ef54c7db3efc55a92eef5582c109615df22683c380526788f98e42a1c",
         ),
     ),
-    settings={"stream": PAIRS, **TEN},
 )
 FASHION_MNIST = Entry(
     name="fashion_mnist",
@@ -144,7 +100,6 @@ FASHION_MNIST = Entry(
             "67da17c76eaffca5446c3361aaab5c3cd6d1c2608764d35dfb1850b086bf8dd5",
         ),
     ),
-    settings={"stream": PAIRS, **TEN},
 )
 SVHN = Entry(
     name="svhn",
@@ -165,7 +120,6 @@ SVHN = Entry(
             "cdce80dfb2a2c4c6160906d0bd7c68ec5a99d7ca4831afa54f09182025b6a75b",
         ),
     ),
-    settings={"stream": PAIRS, **TEN, "learner": {**TEN["learner"], "channels": (24, 48, 96), "embedding": 100}},
 )
 CIFAR10 = Entry(
     name="cifar10",
@@ -196,7 +150,6 @@ CIFAR10 = Entry(
             ),
         ),
     ),
-    settings={"stream": PAIRS, **CIFAR},
 )
 CIFAR100 = Entry(
     name="cifar100",
@@ -224,7 +177,6 @@ CIFAR100 = Entry(
             "58a81ae192c23a4be8b1804d68e518ed807d710a4eb253b1f2a199162a40d8ec",
         ),
     ),
-    settings={"stream": {"classes_per_task": 10, "resplit": 0.2}, **CIFAR},
 )
 
 CATALOGUE: dict[str, Entry] = {
@@ -242,7 +194,7 @@ def known(name: str) -> Entry:
 def is_here(name: str) -> bool:
     """Whether a data set can be read without fetching it."""
     entry = known(name)
-    return entry.built_in or entry.found() is not None
+    return entry.built_in or entry.local_form() is not None
 
 
 def load_named(name: str, progress: Progress = silent) -> Data:
@@ -253,7 +205,7 @@ def load_named(name: str, progress: Progress = silent) -> Data:
     entry = known(name)
     if entry.built_in:
         return digits()
-    form = entry.found() or fetch(entry, progress)
+    form = entry.local_form() or fetch(entry, progress)
     try:
         data = read(form.path, only=() if form.archive else [file.name for file in form.files])
     except InputError as error:
@@ -277,16 +229,6 @@ def _with_names(entry: Entry, data: Data, path: Path) -> Data:
 
 def _damaged(entry: Entry, path: Path, what: str) -> InputError:
     return InputError(f"{path} holds {what}, which is not {entry.name}; see `prer data check {entry.name}`")
-
-
-def recommended(data: str, learner: str) -> dict[str, dict[str, Any]]:
-    """The settings recommended for a data set and a learner, as the tables of an experiment."""
-    of_paper = paper.settings(data, learner)
-    if of_paper is not None:
-        return of_paper
-    settings = CATALOGUE[data].settings if data in CATALOGUE else {}
-    of_any, of_one = settings.get("learner", {}), settings.get(learner, {})
-    return {"stream": dict(settings.get("stream", {})), "learner": {**of_any, **of_one}}
 
 
 def digits() -> Data:

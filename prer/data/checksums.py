@@ -20,7 +20,7 @@ def examine(entry: Entry) -> dict[Path, State]:
     """How each file of a data set is, by its path; nothing for what is built in."""
     if entry.built_in:
         return {}
-    return states(entry.found() or entry.forms[0])
+    return states(entry.local_form() or entry.forms[0])
 
 
 def complaint(results: Mapping[str, Mapping[Path, State]], asked_for: Iterable[str]) -> str:

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import contextlib
-import difflib
 from collections import Counter
 from collections.abc import Sequence
 
 import numpy as np
 
-from prer.data.guard import shown
 from prer.errors import InputError
+from prer.text import did_you_mean, shown
 
 FLOAT = float(np.finfo(np.float32).max)
 EMPTY = ("", "nan")  # what programs write for a missing value
@@ -45,11 +44,9 @@ def check_header(names: Sequence[str]) -> None:
 
 
 def find_column(names: Sequence[str], label: str) -> int:
-    """Where a name is, the last where none is given; with a guess at what was meant where it is not there."""
+    """Where a name is, the last where none is given; with a hint where it is not there."""
     if label and label not in names:
-        close = difflib.get_close_matches(label, [str(name) for name in names[:1000]], n=1, cutoff=0.5)
-        hint = f"did you mean {shown(close[0], 30)!r}?" if close else f"the last is {shown(names[-1], 30)!r}"
-        raise InputError(f"no column {shown(label, 30)!r}; {hint}")
+        raise InputError(f"no column {shown(label, 30)!r}{did_you_mean(label, map(str, names))}")
     return list(names).index(label) if label else len(names) - 1
 
 

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
 
 from prer.errors import InputError
 
@@ -89,7 +88,6 @@ class Entry:
         folders: where its files may lie; the first is where they are fetched to.
         files: what is fetched; nothing for what is built in.
         unpacked: other forms that count as being here.
-        settings: recommended ones, of the stream, of any learner, and of one learner; the rest keeps its default.
     """
 
     name: str
@@ -103,7 +101,6 @@ class Entry:
     folders: tuple[str, ...] = ()
     files: tuple[File, ...] = ()
     unpacked: tuple[Form, ...] = ()
-    settings: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
 
     @property
     def forms(self) -> tuple[Form, ...]:
@@ -125,7 +122,7 @@ class Entry:
         """Bytes to fetch."""
         return sum(file.size for file in self.files)
 
-    def found(self) -> Form | None:
+    def local_form(self) -> Form | None:
         """The first of its forms that is here."""
         return next((form for form in self.forms if form.is_here()), None)
 

@@ -23,7 +23,7 @@ WORTHWHILE = 1 << 20  # a round that brought so many bytes is no failure: a slow
 
 def fetch(entry: Entry, progress: Progress = silent) -> Form:
     """Make sure that a data set is here and whole; the form in which it is."""
-    form = entry.found()
+    form = entry.local_form()
     if form and set(states(form).values()) == {"ok"}:
         return form
     form = entry.forms[0]

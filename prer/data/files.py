@@ -10,12 +10,13 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
-from prer.data import cifar, csvs, idx, images, npz, parquet, svhn, zips
 from prer.data.arrays import Data
-from prer.data.guard import ACCEPTED, shown
+from prer.data.formats import cifar, csvs, idx, images, npz, parquet, svhn, zips
+from prer.data.guards import ACCEPTED
 from prer.data.reading import Reading
+from prer.data.resizing import Fit
 from prer.errors import InputError
-from prer.transforms import Fit
+from prer.text import shown
 
 HEAD = 512  # bytes that tell what a file is
 PICKLE = "it cannot be read, it holds Python objects (a pickle), which could run any code"

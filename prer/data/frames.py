@@ -9,9 +9,9 @@ from torch import Tensor
 
 from prer.data.arrays import Data, as_labels
 from prer.data.columns import find_column, no_number
-from prer.data.guard import shown
 from prer.data.reading import Reading
 from prer.errors import InputError
+from prer.text import shown
 
 NAMED_BY = "y='...'"  # in Python, what names the column of labels
 
@@ -29,7 +29,7 @@ def of_frame(frame: Any, y: Any = None) -> Data:
         names = list(frame.columns)
         label = _column_of(names, y)
         labels, features = frame[label], frame[[name for name in names if name != label]]
-    data = checked(_of_columns(features, NAMED_BY), as_labels(_plain(labels), label, NAMED_BY if label != "" else ""))
+    data = checked(_of_columns(features, NAMED_BY), as_labels(_values(labels), label, NAMED_BY if label != "" else ""))
     return data._replace(reading=Reading(columns=tuple(map(str, features.columns)), label=str(label)))
 
 
@@ -40,7 +40,7 @@ def features_of(frame: Any, known: Reading) -> np.ndarray:
     return known.arranged(_of_columns(features, ""), [str(name) for name in features.columns])
 
 
-def _plain(column: Any) -> Any:
+def _values(column: Any) -> Any:
     return column.to_numpy() if hasattr(column, "to_numpy") else column
 
 
@@ -64,7 +64,7 @@ def _of_columns(frame: Any, by: str) -> np.ndarray:
         raise InputError("two columns have one name; name each differently")
     x = np.empty((len(frame), len(names)), np.float32)
     for i, name in enumerate(names):
-        values = _plain(frame[name])
+        values = _values(frame[name])
         objects = values.dtype.kind == "O"
         missing = np.fromiter(map(_is_missing, values), bool, len(values)) if objects else values != values
         if missing.any():

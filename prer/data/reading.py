@@ -9,10 +9,10 @@ from typing import Any, Self
 from torch import Tensor
 
 from prer.data.columns import check_header, check_names
-from prer.data.guard import shown
+from prer.data.resizing import Fit, coloured, grey, resized
 from prer.errors import InputError
 from prer.settings import build, setting
-from prer.transforms import Fit, coloured, grey, resized
+from prer.text import shown
 
 MOST = 5  # columns that a sentence names
 

@@ -16,11 +16,11 @@ from torch import Tensor
 
 from prer.data.arrays import Data, as_labels
 from prer.data.columns import find_column
+from prer.data.formats.images import pixels
 from prer.data.frames import checked, is_frame, is_number, of_frame
-from prer.data.guard import shown
-from prer.data.images import pixels
 from prer.data.reading import Reading
 from prer.errors import InputError
+from prer.text import shown
 
 SAMPLES = ("image", "img", "pixel_values", "x", "features")
 LABELS = ("label", "labels", "fine_label", "y", "target")

@@ -15,8 +15,8 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from prer.experiment import seeds_of
-from prer.record import Record
+from prer.runs.experiment import seeds_of
+from prer.runs.folder import RunFolder
 
 
 class Scalar(NamedTuple):
@@ -30,9 +30,9 @@ class Scalar(NamedTuple):
 
 def scalars(run: Path, follow: bool = False, pause: float = 1.0) -> Iterator[Scalar]:
     """All numbers of a run's events, in their order; with `follow` until the run ends or is stopped."""
-    record = Record(run)
-    seeds = seeds_of(record.experiment)
-    for event in record.events(follow, pause):
+    folder = RunFolder(run)
+    seeds = seeds_of(folder.experiment)
+    for event in folder.events(follow, pause):
         try:
             yield from of_event(event, seeds)
         except (KeyError, TypeError, ValueError, AttributeError):  # not one of ours

@@ -1,55 +1,5 @@
 """Our own kernels, in Triton and in C: the flow's blocks, and convolutions with an axis of seeds.
 
-Only what asks for them imports or opens them. Where the C extension was not built, on a GPU without Triton, which comes
-with torch on Linux, and with `PRER_KERNELS=off` torch computes everything; results then agree but for rounding.
+Only the code that needs a kernel imports or opens it. Without the C extension, on a GPU without Triton (it comes with
+torch on Linux), and with `PRER_KERNELS=off`, torch computes everything; results then agree except for rounding.
 """
-
-from __future__ import annotations
-
-import functools
-import importlib
-from subprocess import SubprocessError
-from types import ModuleType
-
-import torch
-from torch import Tensor
-
-from prer.kernels.library import loaded, switched_on
-
-MODULES = {
-    ("flow", "cuda"): "flow",
-    ("convolution", "cuda"): "convolution",
-    ("flow", "cpu"): "native",
-    ("prior", "cpu"): "native",
-    ("convolution", "cpu"): "pictures",
-}
-
-
-def kernels(name: str, *tensors: Tensor) -> ModuleType | None:
-    """The module with kernels for this work, where there are some for these tensors."""
-    device = tensors[0].device.type
-    fitting = all(t.device.type == device and t.dtype == torch.float32 for t in tensors)
-    module = MODULES.get((name, device))
-    return importlib.import_module(f"prer.kernels.{module}") if fitting and module and made_by(device) else None
-
-
-def made_by(device: str) -> str | None:
-    """What made the kernels for a device; None where there are none."""
-    if device == "cuda":
-        return "Triton" if ready() else None
-    found = loaded()
-    return found.made_by if found else None
-
-
-@functools.cache
-def ready() -> bool:
-    """Whether Triton can make kernels: it needs a C compiler, and we a GPU that knows TF32."""
-    if not switched_on():
-        return False
-    try:
-        from triton.runtime import driver
-
-        target = driver.active.get_current_target()
-    except (ImportError, RuntimeError, OSError, SubprocessError):
-        return False
-    return target.backend == "cuda" and target.arch >= 80

@@ -13,9 +13,9 @@ from torch import Tensor
 from prer.address import Address
 from prer.learners.base import Batch, Learner, Observer, mean_cross_entropy
 from prer.learners.gem import change_gradient
-from prer.memory import chosen
+from prer.learners.memory import chosen
 from prer.settings import setting
-from prer.task import Task
+from prer.streams.task import Task
 
 
 @dataclass(kw_only=True)

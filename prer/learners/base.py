@@ -20,19 +20,21 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from prer.address import Address
-from prer.checkpoint import Phase, Trained, check_finite
-from prer.data.catalogue import known, recommended
+from prer.data.catalogue import known
 from prer.errors import InputError, RunError
-from prer.heads import Heads
-from prer.memory import Kept
-from prer.networks import Encoder, Head, Inputs, floats, put, stack, training
-from prer.optimisers import Name
-from prer.schedule import Auto, batch_of, epochs_of
-from prer.settings import build, checked, setting
-from prer.step import Step
-from prer.task import Label, Task
+from prer.learners.memory import SampleMemory
+from prer.nn.heads import Head, Heads
+from prer.nn.networks import Encoder, Inputs
+from prer.nn.stacked import floats, put, stack, training
+from prer.presets import recommended
+from prer.presets.auto import batch_of, epochs_of
+from prer.settings import Auto, build, checked, setting
+from prer.streams.task import Label, Task
+from prer.training.optimisers import Name
+from prer.training.phase import Phase, Trained, check_finite
+from prer.training.step import Step
 
-AT_ONCE = 32  # steps whose samples are gathered together
+STEPS_GATHERED = 32  # steps whose samples are gathered together
 
 Observer = Callable[[dict[str, Any]], None]
 
@@ -138,7 +140,7 @@ class Learner(ABC):
         self.inputs_ = stack(lambda: Inputs(shape), self.address_)
         self.encoder_ = stack(self._build(Encoder, normalise=self.normalise), self.address_ / "encoder")
         self.heads_ = stack(nn.ModuleList, self.address_)
-        self.kept_ = stack(Kept, self.address_)  # samples of the past, of those learners that keep any
+        self.kept_ = stack(SampleMemory, self.address_)  # samples of the past, of those learners that keep any
         self.bank_: Heads | None = None  # all heads as one, while old ones are trained, too
         self.trained_: dict[str, Trained] = {}  # what phases had trained when the run was stopped
         self.after_epoch_: Callable[[str, Phase, int, int, float], None] = lambda *of_epoch: None
@@ -163,7 +165,7 @@ class Learner(ABC):
     def accuracy(self, task: Task) -> Tensor:
         """Per cent of the task's test part that each seed classifies correctly [S]."""
         outputs, right = self.numbers(task.outputs), []
-        for rows in task.test(self.address_.seeds).split(self.rows_at_once, 1):
+        for rows in task.test_rows(self.address_.seeds).split(self.rows_at_once, 1):
             x, y = task.samples(rows)
             right.append((self.predict(x, task.head) == outputs[y]).float())
         return 100 * torch.cat(right, dim=1).mean(1)
@@ -171,6 +173,11 @@ class Learner(ABC):
     def recognise(self, x: Tensor) -> Tensor:
         """The class ids [S, B] of inputs [S, B, ...] whose task is not known."""
         raise InputError(f"{self.name} cannot tell tasks apart; say which it is, 1 to {len(self.tasks_)}")
+
+    @property
+    def generates(self) -> bool:
+        """Whether the learner has a `generate` of its own."""
+        return type(self).generate is not Learner.generate
 
     def generate(self, ids: Tensor, address: Address) -> Tensor:
         """Inputs of the asked class ids [S, n], as the networks see them [S, n, ...], from memory alone."""
@@ -236,16 +243,16 @@ class Learner(ABC):
     def _scale(self, task: Task) -> None:
         """Take the statistics of the first task's training part, where inputs are standardised."""
         if len(self.shape_) == 1 or self.normalise:
-            rows = task.train(self.address_.seeds)
+            rows = task.train_rows(self.address_.seeds)
             statistics: Any = self.inputs_ if len(self.shape_) == 1 else self.encoder_.layers[0]
             statistics.start(task.samples(of_seed)[0] for of_seed in rows)  # one seed at a time: they may be many
 
     def train_classifier(self, task: Task, networks: Sequence[nn.Module]) -> None:
         """Minimise `loss` on a task's training part by these networks."""
-        rows, outputs = task.train(self.address_.seeds), self.numbers(task.outputs)
+        rows, outputs = task.train_rows(self.address_.seeds), self.numbers(task.outputs)
 
         def loss(x: Tensor, y: Tensor, moves: Tensor, noise: Tensor, *past: Tensor) -> Tensor:
-            return self.loss(Batch(self.inputs_(task.look(x, moves)), outputs[y], noise, past))
+            return self.loss(Batch(self.inputs_(task.transformed(x, moves)), outputs[y], noise, past))
 
         def feed(address: Address) -> tuple[Tensor, ...]:
             batches = self.batches(rows, address)
@@ -299,7 +306,7 @@ class Learner(ABC):
                 step.slow_down(1 - epoch / epochs if decay else 1.0)
                 inputs = feed(self.address_ / task / phase / epoch)
                 total = torch.zeros(len(self.address_.seeds), device=self.address_.device)
-                for first, *others in zip(*(t.split(AT_ONCE, 1) for t in inputs), strict=True):
+                for first, *others in zip(*(t.split(STEPS_GATHERED, 1) for t in inputs), strict=True):
                     total += step(*(gather(first) if gather else (first,)), *others)
                 losses = (total / inputs[0].shape[1]).tolist()
                 seconds = time.perf_counter() - begin

@@ -11,9 +11,9 @@ from torch import Tensor
 
 from prer.address import Address
 from prer.learners.base import Batch, Learner, mean_cross_entropy
-from prer.memory import smallest
+from prer.learners.memory import smallest
 from prer.settings import setting
-from prer.task import Task
+from prer.streams.task import Task
 
 
 @dataclass(kw_only=True)
@@ -56,7 +56,7 @@ class DER(Learner):
     def after_task(self, task: Task) -> None:
         """Take samples of the task into the reservoir, and give up old ones for them."""
         address = self.address_ / "keep" / task.index
-        rows = task.train(address.seeds)
+        rows = task.train_rows(address.seeds)
         key = address.uniform(rows.shape[1])  # who has the smallest keys stays, whenever it came: a reservoir
         first = smallest(key, self.size)
         if not first.shape[1]:

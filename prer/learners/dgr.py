@@ -18,12 +18,13 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from prer.address import Address
-from prer.density import in_proportion, look_up
+from prer.densities.base import in_proportion, look_up
 from prer.learners.base import Batch, Learner, Observer, mean_cross_entropy
-from prer.networks import Decoder, Encoder, floats, stack
-from prer.schedule import Auto, epochs_of
-from prer.settings import setting
-from prer.task import Task
+from prer.nn.networks import Decoder, Encoder
+from prer.nn.stacked import floats, stack
+from prer.presets.auto import epochs_of
+from prer.settings import Auto, setting
+from prer.streams.task import Task
 
 
 class VAE(nn.Module):
@@ -141,7 +142,7 @@ class DGR(Learner):
 
     def _train_generator(self, task: Task) -> None:
         """The evidence lower bound on the new task, and on as much of each old class as of each new one."""
-        rows, first = task.train(self.address_.seeds), self.tasks_[-1].start
+        rows, first = task.train_rows(self.address_.seeds), self.tasks_[-1].start
         counts = torch.bincount(task.y[rows[0]], minlength=len(task.labels))
         self.generator_.add(counts, self.address_ / "generator" / task.index)
 
@@ -152,7 +153,7 @@ class DGR(Learner):
             return batches, moves, (address / "latent").normal(batches.shape[1], size, self.latent), *past
 
         def loss(x: Tensor, y: Tensor, moves: Tensor, noise: Tensor, *past: Tensor) -> Tensor:
-            x, ids = self.inputs_(task.look(x, moves)), y + first
+            x, ids = self.inputs_(task.transformed(x, moves)), y + first
             if self.past_ is None:
                 return self.generator_.loss(x, ids, noise)
             every = torch.cat([x, self.past_.sample(*past)], dim=1), torch.cat([ids, past[0]], dim=1)

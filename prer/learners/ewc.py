@@ -17,12 +17,12 @@ from torch import Tensor, nn
 from torch.func import functional_call, grad, vmap
 
 from prer.learners.base import Batch, Learner, Observer
-from prer.memory import chosen
-from prer.networks import stack
+from prer.learners.memory import chosen
+from prer.nn.stacked import stack
 from prer.settings import setting
-from prer.task import Task
+from prer.streams.task import Task
 
-AT_ONCE = 32  # samples whose gradients are there at once
+GRADIENTS_AT_ONCE = 32  # samples whose gradients are there at once
 
 
 class Quadratic(nn.Module):
@@ -118,11 +118,11 @@ class EWC(Learner):
             log_p = logits(self, weights, x.unsqueeze(1)).squeeze(1).log_softmax(-1).gather(1, y.unsqueeze(1))
             return log_p.sum(), log_p.detach().squeeze(1).exp()  # seeds share no weight: the sum parts by itself
 
-        each = vmap(grad(score, has_aux=True), in_dims=(None, 1, 1), chunk_size=AT_ONCE)
+        each = vmap(grad(score, has_aux=True), in_dims=(None, 1, 1), chunk_size=GRADIENTS_AT_ONCE)
         total = {name: torch.zeros_like(p) for name, p in weights.items()}
         for c in range(classes):
             target = torch.full_like(y, c) if self.fisher == "model" else y
-            for part, labels in zip(x.split(AT_ONCE, 1), target.split(AT_ONCE, 1), strict=True):
+            for part, labels in zip(x.split(GRADIENTS_AT_ONCE, 1), target.split(GRADIENTS_AT_ONCE, 1), strict=True):
                 gradients, p = each(weights, part, labels)  # [n, S, ...], [n, S]
                 share = p if self.fisher == "model" else torch.ones_like(p)
                 for name, g in gradients.items():

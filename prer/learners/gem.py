@@ -15,9 +15,9 @@ from torch.func import functional_call
 from prer.address import Address
 from prer.learners.base import Batch, Learner, Observer, mean_cross_entropy
 from prer.learners.ewc import held_weights
-from prer.memory import chosen
+from prer.learners.memory import chosen
 from prer.settings import setting
-from prer.task import Task
+from prer.streams.task import Task
 
 FEW = 6  # past tasks for which all guesses are tried at once
 MOST = 2048  # samples of a seed's memory that pass the encoder together

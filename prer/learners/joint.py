@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 
 from prer.learners.base import Batch, Learner, Observer, mean_cross_entropy
-from prer.task import Task, merge
+from prer.streams.task import Task, merge
 
 
 @dataclass(kw_only=True)
@@ -51,7 +51,7 @@ class Joint(Learner):
 
     def memory_samples(self) -> int:
         """All of them."""
-        return sum(task.train(self.address_.seeds[:1]).shape[1] for task in self.seen_)
+        return sum(task.train_rows(self.address_.seeds[:1]).shape[1] for task in self.seen_)
 
     def memory_floats(self) -> int:
         """The samples and a label for each."""

@@ -17,9 +17,9 @@ from torch import Tensor, nn
 
 from prer.address import Address
 from prer.learners.base import Batch, Learner, Observer
-from prer.memory import chosen
+from prer.learners.memory import chosen
 from prer.settings import setting
-from prer.task import Task
+from prer.streams.task import Task
 
 
 @dataclass(kw_only=True)
@@ -58,7 +58,7 @@ class LWF(Learner):
     @torch.no_grad()
     def _record(self, task: Task) -> Tensor:
         """Logits of all heads so far for every sample to be learned from [S, n, T, K]."""
-        rows, parts = task.train(self.address_.seeds), []
+        rows, parts = task.train_rows(self.address_.seeds), []
         most = max(head.classes for head in self._heads())
         for part in rows.split(self.rows_at_once, 1):
             z = self.embed(task, part)

@@ -16,16 +16,18 @@ from typing import Literal, NamedTuple, TypeVar
 import torch
 from torch import Tensor, nn
 
-from prer import health
 from prer.address import Address
-from prer.density import Density, Gaussian
+from prer.densities.base import Density
+from prer.densities.flow import Condition, Flow, Norm, Permutation
+from prer.densities.gaussian import Gaussian
 from prer.errors import InputError
-from prer.flow import Condition, Flow, Norm, Permutation
+from prer.learners import health
 from prer.learners.base import Learner, Observer, mean_cross_entropy
-from prer.networks import Decoder, Encoder, Linear, floats, stack
-from prer.schedule import Auto, epochs_of
-from prer.settings import setting
-from prer.task import Task
+from prer.nn.networks import Decoder, Encoder
+from prer.nn.stacked import Linear, floats, stack
+from prer.presets.auto import epochs_of
+from prer.settings import Auto, setting
+from prer.streams.task import Task
 
 Module = TypeVar("Module", bound=nn.Module)
 Feed = Callable[[Address], tuple[Tensor, ...]]
@@ -144,7 +146,7 @@ class PRER(Learner):
 
     def _autoencoding(self, task: Task, past: Past | None) -> tuple[list[nn.Module], Feed, Loss]:
         """What phase 1 trains, the tensors of its epochs, and its loss [S] with the embeddings [S, B, D]."""
-        rows, old = task.train(self.address_.seeds), range(self.tasks_[-1].start)
+        rows, old = task.train_rows(self.address_.seeds), range(self.tasks_[-1].start)
         outputs = self.numbers(task.outputs)
         networks: list[nn.Module] = [self.encoder_, self.decoder_]
         classifier: nn.Module = self.head_
@@ -162,7 +164,7 @@ class PRER(Learner):
 
         def loss(x: Tensor, y: Tensor, moves: Tensor, noise: Tensor, *replayed: Tensor) -> tuple[Tensor, Tensor]:
             y_hat, z_hat = replayed or (None, None)
-            x, real = self.inputs_(task.look(x, moves)), y.shape[1]
+            x, real = self.inputs_(task.transformed(x, moves)), y.shape[1]
             if past is not None and z_hat is not None:
                 with torch.no_grad():
                     x = torch.cat([x, past.decoder(z_hat)], dim=1)
@@ -206,7 +208,7 @@ class PRER(Learner):
 
     def train_density(self, task: Task, past: Past | None) -> None:
         """Maximum likelihood on the new embeddings and on pseudo-embeddings of all old classes."""
-        rows, old = task.train(self.address_.seeds), range(self.tasks_[-1].start)
+        rows, old = task.train_rows(self.address_.seeds), range(self.tasks_[-1].start)
         z, y = self.embed(task, rows), task.y[rows] + old.stop
         health.check_embeddings(self, z, y, task, rows)
         address = self.address_ / (len(self.tasks_) - 1) / "flow"
@@ -242,7 +244,7 @@ class PRER(Learner):
         if self.restart and self.density == "flow" and past is not None:
             self.density_ = self._new_density()
             self.density_.add(past.density.counts[0], self.address_)
-        rows = task.train(self.address_.seeds)
+        rows = task.train_rows(self.address_.seeds)
         self.density_.add(torch.bincount(task.y[rows[0]], minlength=len(task.labels)), self.address_)
 
     def _with_past(self, z: Tensor, y: Tensor, past: Past | None, address: Address) -> tuple[Tensor, Tensor]:
@@ -283,7 +285,7 @@ class PRER(Learner):
 
         A head that has answered earlier tasks learns from embeddings of those, too, drawn from the density.
         """
-        rows, head = task.train(self.address_.seeds), self.head_of_[-1]
+        rows, head = task.train_rows(self.address_.seeds), self.head_of_[-1]
         z, y = self.embed(task, rows), self.numbers(task.outputs)[task.y[rows]]
         seeds = torch.arange(len(z), device=z.device).unsqueeze(1)
         where = torch.arange(z.shape[1], device=z.device).expand(len(z), -1)
@@ -313,7 +315,7 @@ class PRER(Learner):
 
         All have phase 1's epochs and rate. What the flow standardises by is renewed with every epoch.
         """
-        rows, old = task.train(self.address_.seeds), self.tasks_[-1].start
+        rows, old = task.train_rows(self.address_.seeds), self.tasks_[-1].start
         networks, feed_first, first = self._autoencoding(task, past)
         networks += [] if self.labels == "head" else [self.head_]
         outputs, y_all = self.numbers(task.outputs), task.y[rows] + old

@@ -15,9 +15,9 @@ from torch import Tensor
 
 from prer.address import Address
 from prer.learners.base import Batch, Learner, mean_cross_entropy
-from prer.memory import smallest
+from prer.learners.memory import smallest
 from prer.settings import setting
-from prer.task import Task
+from prer.streams.task import Task
 
 
 @dataclass(kw_only=True)
@@ -57,7 +57,7 @@ class Replay(Learner):
     def after_task(self, task: Task) -> None:
         """Take samples of the task into the memory, and give up old ones for them."""
         address = self.address_ / "keep" / task.index
-        rows = task.train(address.seeds)
+        rows = task.train_rows(address.seeds)
         key = address.uniform(rows.shape[1])  # who has the smallest keys stays, whenever it came: a reservoir
         group = self._group(task.y[rows] + self.tasks_[-1].start)
         first = smallest(key, self._limit(), group)

@@ -12,9 +12,9 @@ from torch import Tensor, nn
 
 from prer.learners.base import Batch, Learner, Observer
 from prer.learners.ewc import Quadratic, held_weights
-from prer.networks import stack
+from prer.nn.stacked import stack
 from prer.settings import setting
-from prer.task import Task
+from prer.streams.task import Task
 
 
 @dataclass(kw_only=True)

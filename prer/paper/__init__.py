@@ -1,9 +1,10 @@
-"""The paper's experiments: one file for each data set and method of its Table 1, and what is made of them."""
+"""The paper's experiments and numbers, and what `prer reproduce` makes of them."""
 
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
+
+from prer.presets import experiment_file
 
 DATA = ("mnist", "kmnist", "svhn", "cifar10")
 METHODS = ("naive", "lwf", "ewc", "gem", "er", "prer")
@@ -12,17 +13,5 @@ LITERAL = ("mnist", "cifar10")  # data sets with a file `prer-literal`: PRER wit
 
 def file_of(data: str, method: str) -> Path:
     """The experiment of a data set and a method; there are files for those of the paper."""
-    return Path(__file__).parent / f"{data}-{method}.toml"
-
-
-def settings(data: str, method: str) -> dict[str, dict[str, Any]] | None:
-    """The stream's and the learner's settings in the paper's experiment, or None where it has none such."""
-    import tomllib
-
-    if data not in DATA or method not in METHODS:
-        return None
-    tables = tomllib.loads(file_of(data, method).read_text("utf-8"))
-    return {
-        table: {key: v for key, v in tables[table].items() if key not in ("data", "name")}
-        for table in ("stream", "learner")
-    }
+    literal = Path(__file__).parent / "configs" / f"{data}-{method}.toml"
+    return literal if method.endswith("-literal") else experiment_file(data, method)

@@ -6,14 +6,14 @@ from collections.abc import Callable, Mapping
 from typing import NamedTuple
 
 from prer.paper import evidence, rules
-from prer.paper.ablation import OURS
 from prer.paper.evidence import GROWTH, MUCH, Evidence, Pair, Verdict, by, judged, of_cost, of_samples
 from prer.paper.plan import Request, data_of
 from prer.paper.rules import BEHIND
 from prer.paper.significance import WORDS, comparisons
 from prer.paper.table1 import METRICS, Outcomes
 from prer.paper.tables import Cell, Table
-from prer.significance import MARGIN
+from prer.paper.variants import OURS
+from prer.runs.significance import MARGIN
 
 
 class Claim(NamedTuple):

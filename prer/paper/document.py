@@ -6,14 +6,15 @@ from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-from prer.engines import Outcome
-from prer.paper import ablation, claims, significance, table1, table2
+from prer.paper import claims, significance, table1, table2
+from prer.paper import variants as ablation
 from prer.paper.inconsistencies import inconsistencies
 from prer.paper.plan import Key, Request, data_of
 from prer.paper.published import TITLES
 from prer.paper.short import in_short, of_claims
 from prer.paper.table1 import Outcomes, missing, result_of
 from prer.paper.tables import Cell, Table, Value, markdown
+from prer.sweeps.engines.base import Outcome
 
 TABLES = {  # in the order of the document
     "table1": table1.tables,
@@ -87,16 +88,16 @@ def runs(request: Request, outcomes: Outcomes, name: str, clock: Clock | None = 
         about: list[Cell] = [missing(outcome), *["-"] * 5]
         if result is not None:
             seeds, time = _together(result["seeds"]), Value(result["seconds"]["total"], digits=1)
-            environment = outcome.record.environment
+            environment = outcome.folder.environment
             commit = environment.get("commit") or f"version {result.get('version', 'unknown')}"
             packages = environment.get("packages")
             torch = packages.get("torch") if isinstance(packages, dict) else None
             versions = f"{environment.get('python', 'unknown')}, {torch or 'unknown'}"
             digest = f"`{str(result.get('digest', ''))[:12]}`"
-            about = [seeds, time, table2.hardware(outcome.record), versions, commit, digest]
+            about = [seeds, time, table2.hardware(outcome.folder), versions, commit, digest]
         rows.append([f"{TITLES.get(method, method)} on {request.title(data)}", *about, command])
     notes = request.remarks(data_of(outcomes))
-    here = {outcome.record.path.name for outcome in outcomes.values()}
+    here = {outcome.folder.path.name for outcome in outcomes.values()}
     if clock is not None and (made := len(here & set(clock.folders))):
         beside = "" if clock.workers == 1 else "; the seconds above are those of each with others beside it"
         notes += [

@@ -8,16 +8,16 @@ from typing import NamedTuple
 
 import numpy as np
 
-from prer.engines import Outcome
-from prer.evaluation import spread
 from prer.paper import METHODS, rules
-from prer.paper.ablation import OURS, agreement_of
 from prer.paper.plan import NOT_RUN
 from prer.paper.published import TITLES
 from prer.paper.rules import FAILS, HOLDS, OPEN, Both
 from prer.paper.table1 import METRICS, missing, result_of, values_of
 from prer.paper.tables import Probability
-from prer.significance import Comparison, compare, compared
+from prer.paper.variants import OURS, agreement_of
+from prer.runs.metrics import spread
+from prer.runs.significance import Comparison, compare, compared
+from prer.sweeps.engines.base import Outcome
 
 GROWTH = 1.0  # per cent by which a memory may grow from the first task to the last and still count as constant
 MUCH = 0.5  # of Naive's forgetting: who takes more of it away is better by much
@@ -113,7 +113,7 @@ def of_samples(variant: str) -> Callable[..., Verdict]:
         outcome = evidence.runs.get(variant)
         if result_of(outcome) is None or outcome is None:
             return "", missing(outcome)
-        samples, real = agreement_of(outcome.record), (outcome.record.result or {})["final_accuracy"]["values"]
+        samples, real = agreement_of(outcome.folder), (outcome.folder.result or {})["final_accuracy"]["values"]
         if samples is None or len(samples) != len(real):
             return "", "not known"
         c = compare(samples, real)

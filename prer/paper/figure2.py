@@ -12,8 +12,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from prer.data.grid import grid
+from prer.disk import write_into
 from prer.errors import InputError
-from prer.output import write_into
 from prer.report.plotting import matplotlib_defaults
 
 if TYPE_CHECKING:
@@ -26,7 +27,7 @@ DATES: dict[str, dict[str, Any]] = {"svg": {"Date": None}, "pdf": {"CreationDate
 
 
 @dataclass(frozen=True)
-class Remembered:
+class Figure2Data:
     """Real and sampled embeddings [n, D] with their classes [n], and images [K, SHOWN, C, H, W] of both kinds."""
 
     names: Sequence[str]
@@ -38,12 +39,12 @@ class Remembered:
     decoded: np.ndarray
 
 
-def remembered(folder: Path) -> Remembered:
+def remembered(folder: Path) -> Figure2Data:
     """What the first seed of a finished PRER run remembers after its last task, and test samples beside it."""
     import torch
 
     from prer.learners.prer import PRER
-    from prer.run import load_model
+    from prer.runs.run import load_model
 
     learner, stream = load_model(folder)
     if not isinstance(learner, PRER):
@@ -51,7 +52,7 @@ def remembered(folder: Path) -> Remembered:
     seeds, address = learner.address_.seeds, learner.address_ / "figure"
     real, classes, images = [], [], []
     for ids, task in zip(learner.tasks_, stream, strict=True):
-        rows = task.test(seeds)
+        rows = task.test_rows(seeds)
         x, y = task.samples(rows)
         z = learner.embed(task, rows)[0]
         for k in range(len(ids)):
@@ -64,7 +65,7 @@ def remembered(folder: Path) -> Remembered:
     sampled = learner.density_.sample(asked, address / "embeddings", learner.temperature)[0].numpy()
     decoded = learner.generate(few, address / "images")[0].unflatten(0, (len(every), SHOWN)).numpy()
     about = np.concatenate(real), np.array(classes), sampled, asked[0].numpy()
-    return Remembered([str(label) for label in learner.labels_], *about, np.stack(images), decoded)
+    return Figure2Data([str(label) for label in learner.labels_], *about, np.stack(images), decoded)
 
 
 def projected(real: np.ndarray, sampled: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -75,15 +76,7 @@ def projected(real: np.ndarray, sampled: np.ndarray) -> tuple[np.ndarray, np.nda
     return plane.transform(real), plane.transform(sampled)
 
 
-def mosaic(images: np.ndarray) -> np.ndarray:
-    """Images [K, n, C, H, W] with a white line around each, as one [K (H + 2), n (W + 2), 3]; a row for each class."""
-    images = np.pad(images, ((0, 0), (0, 0), (0, 0), (1, 1), (1, 1)), constant_values=1)
-    k, n, c, h, w = images.shape
-    one = images.transpose(0, 3, 1, 4, 2).reshape(k * h, n * w, c)
-    return np.clip(np.broadcast_to(one, (k * h, n * w, 3)), 0, 1)
-
-
-def draw(what: Remembered) -> Figure:
+def plot(what: Figure2Data) -> Figure:
     """The figure: embeddings above, images below, real on the left and remembered on the right."""
     from matplotlib.figure import Figure
 
@@ -94,11 +87,17 @@ def draw(what: Remembered) -> Figure:
         _scatter(above, points, (what.real_class, what.sampled_class), what.names)
         titles = ("Test samples", "Decoded samples of the flow")
         for axis, images, title in zip(below, (what.images, what.decoded), titles, strict=True):
-            height = images.shape[3] + 2
-            axis.imshow(mosaic(images), interpolation="nearest")
+            height = images.shape[3] + 1
+            axis.imshow(_rows(images), interpolation="nearest")
             axis.set(title=title, xticks=[], ylabel="class")
             axis.set_yticks([height * (k + 0.5) for k in range(len(images))], what.names)
         return figure
+
+
+def _rows(images: np.ndarray) -> np.ndarray:
+    """Images [K, n, C, H, W] in [0, 1] as one, a row for each class, white between them."""
+    one = np.clip(grid(images.reshape(-1, *images.shape[2:]), across=images.shape[1], gap=1), 0, 1)
+    return np.broadcast_to(one, (*one.shape[:2], 3))
 
 
 def _scatter(

@@ -9,7 +9,7 @@ from prer.paper import METHODS, table2
 from prer.paper.plan import EXTRA, Request
 from prer.paper.published import RUNS, TABLE1, TABLE2, TITLES, Figure, implied_diagonal, welch
 from prer.paper.table1 import METRICS
-from prer.significance import LEVEL
+from prer.runs.significance import LEVEL
 
 BASELINES = (
     "LWF and EWC: the paper's BWT lies within two standard deviations of Naive's on every data set. In a public "

@@ -10,10 +10,11 @@ from typing import TypeVar
 
 from prer.address import as_device
 from prer.data.files import find
-from prer.errors import InputError, did_you_mean
-from prer.experiment import Experiment
+from prer.errors import InputError
 from prer.paper import DATA, LITERAL, METHODS, file_of
 from prer.paper.published import TABLE2, TITLES
+from prer.runs.experiment import Experiment
+from prer.text import did_you_mean
 
 T = TypeVar("T")
 Key = tuple[str, str]  # a data set, and a method or a variant

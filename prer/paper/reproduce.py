@@ -10,22 +10,23 @@ from pathlib import Path
 
 from rich.console import Console
 
-from prer.console import say
 from prer.data.catalogue import CATALOGUE
 from prer.data.fetch import fetch
-from prer.disk import content, replace_file
-from prer.display import Downloads
-from prer.engines import Local, Outcome, ended_before
+from prer.disk import content, replace_file, write_output
 from prer.errors import InputError, RunError
-from prer.experiment import Experiment
-from prer.follow import follow
-from prer.output import write_output
-from prer.paper import ablation, document, figure2, plan
+from prer.paper import document, figure2, plan
+from prer.paper import variants as ablation
 from prer.paper.document import TABLES, Clock, tables_of
 from prer.paper.plan import NOT_RUN, Key, Request
 from prer.paper.tables import save, show
-from prer.record import MOST_BYTES, Record
 from prer.report.plotting import import_unconfigured
+from prer.runs.experiment import Experiment
+from prer.runs.folder import MOST_BYTES, RunFolder
+from prer.sweeps.engines.base import Outcome, ended_before
+from prer.sweeps.engines.local import Local
+from prer.terminal.console import say
+from prer.terminal.downloads import Downloads
+from prer.terminal.sweeps import follow
 
 CLOCKS = "clocks.json"
 NEEDED: dict[str, Callable[[Request], dict[Key, Experiment]]] = {
@@ -62,20 +63,20 @@ def reproduce(
         if experiments:
             # Times are those of a run that has the machine for itself.
             at_once = 1 if name == "table2" else workers
-            ended = found(experiments, out) if request.finished else None
+            ended = existing(experiments, out) if request.finished else None
             outcomes = ended or run_missing(console, name, experiments, out, at_once)
-            missing |= {outcome.record.path.name for outcome in outcomes.values() if outcome.error}
+            missing |= {outcome.folder.path.name for outcome in outcomes.values() if outcome.error}
             if name in TABLES:
                 beside = TABLES if name == "claims" else (name,)  # claims are about runs of other parts, too
-                every = {other: found(NEEDED[other](whole), out) for other in beside}
+                every = {other: existing(NEEDED[other](whole), out) for other in beside}
                 every[name] |= outcomes
                 for table in tables_of(name, request, every, list(experiments)):
                     show(console, table)
                 say(console, f"Written: {', '.join(map(str, save(name, tables_of(name, whole, every), out)))}")
             else:
-                missing |= draw(console, outcomes, out)
+                missing |= plot(console, outcomes, out)
     if write is not None:
-        every = {name: found(NEEDED[name](whole), out) for name in TABLES}
+        every = {name: existing(NEEDED[name](whole), out) for name in TABLES}
         write_output(write, document.text(whole, every, clocks(out)).encode(), "--write")
         say(console, f"Written: {write}")
     if part == "all" and request.fast:
@@ -85,18 +86,18 @@ def reproduce(
         raise RunError(f"{len(missing)} {what} missing; see to the reasons above, then give the same command again")
 
 
-def draw(console: Console, outcomes: Mapping[Key, Outcome], out: Path) -> set[str]:
+def plot(console: Console, outcomes: Mapping[Key, Outcome], out: Path) -> set[str]:
     """Draw the figure of a run and say where it is; the runs of which there can be none."""
     import_unconfigured()
     for outcome in outcomes.values():
         try:
             if outcome.error:
                 raise InputError(outcome.error)
-            paths = figure2.save(figure2.draw(figure2.remembered(outcome.record.path)), out)
+            paths = figure2.save(figure2.plot(figure2.remembered(outcome.folder.path)), out)
             say(console, f"Written: {', '.join(map(str, paths))}")
         except (InputError, RunError) as error:  # RunError: its data cannot be fetched
             say(console, f"no figure: {error}", "red")
-            return {outcome.record.path.name}
+            return {outcome.folder.path.name}
     return set()
 
 
@@ -113,13 +114,13 @@ def run_missing(
     ready.sort(key=lambda experiment: experiment.learner.name not in SLOW)
     begin = time.perf_counter()
     ended = follow(console, Local(workers).run(ready, out), ready)
-    made = [outcome.record.path.name for outcome in ended if outcome.trained and not outcome.error]
+    made = [outcome.folder.path.name for outcome in ended if outcome.trained and not outcome.error]
     note_clock(console, out, part, Clock(made, workers, time.perf_counter() - begin))
     by_hash = {outcome.experiment.hash: outcome for outcome in ended}
     for experiment in every:
         if experiment.hash not in by_hash:
             error = absent[experiment.stream.data]
-            by_hash[experiment.hash] = Outcome(experiment, Record(out / experiment.folder), error, trained=False)
+            by_hash[experiment.hash] = Outcome(experiment, RunFolder(experiment.path(out)), error, trained=False)
     return {key: by_hash[experiment.hash] for key, experiment in experiments.items()}
 
 
@@ -159,7 +160,7 @@ def unavailable(console: Console, experiments: Sequence[Experiment]) -> dict[str
     return absent
 
 
-def found(experiments: Mapping[Key, Experiment], out: Path) -> dict[Key, Outcome]:
+def existing(experiments: Mapping[Key, Experiment], out: Path) -> dict[Key, Outcome]:
     """What there is of these runs, without running anything."""
     outcomes = {}
     for key, experiment in experiments.items():
@@ -169,5 +170,5 @@ def found(experiments: Mapping[Key, Experiment], out: Path) -> dict[Key, Outcome
 
 def not_finished(experiment: Experiment, out: Path) -> Outcome:
     """A run without a result: why it failed, where it did."""
-    record = Record(out / experiment.folder)
-    return Outcome(experiment, record, record.failure or NOT_RUN, trained=False)
+    folder = RunFolder(experiment.path(out))
+    return Outcome(experiment, folder, folder.failure or NOT_RUN, trained=False)

@@ -8,7 +8,7 @@ from typing import NamedTuple
 import numpy as np
 from scipy.stats import levene
 
-from prer.significance import LEVEL, MARGIN, Comparison, holm
+from prer.runs.significance import LEVEL, MARGIN, Comparison, holm
 
 BEHIND = 5.0  # points by which fewer samples than test images may be of their class, and each class still be generated
 FEWEST = 5  # seeds for which a spread is judged; of two, Levene's test would be sure of anything

@@ -8,7 +8,7 @@ from prer.paper.plan import Key, Request, data_of, those
 from prer.paper.published import TITLES
 from prer.paper.table1 import METRICS, Outcomes, cell_of, failures, spread, values_of
 from prer.paper.tables import Cell, Probability, Table, Value
-from prer.significance import LEVEL, MARGIN, Comparison, compared
+from prer.runs.significance import LEVEL, MARGIN, Comparison, compared
 
 WORDS = (
     f"Better: the corrected p is below {LEVEL}, and the difference positive; not worse: the 95 % interval lies above "

@@ -7,13 +7,13 @@ from typing import Any
 
 import numpy as np
 
-from prer import evaluation
-from prer.engines import Outcome
-from prer.evaluation import diagonal
 from prer.paper.plan import EXTRA, NOT_RUN, Key, Request, data_of, those
 from prer.paper.published import TITLES, Figure, implied_diagonal, published, welch
 from prer.paper.tables import Cell, Table, Value
-from prer.significance import LEVEL
+from prer.runs import metrics as evaluation
+from prer.runs.metrics import diagonal
+from prer.runs.significance import LEVEL
+from prer.sweeps.engines.base import Outcome
 
 METRICS = {"bwt": "BWT", "accuracy": "Accuracy"}
 Outcomes = Mapping[Key, Outcome]
@@ -41,7 +41,7 @@ def spread(outcomes: Outcomes) -> str:
 
 def result_of(outcome: Outcome | None) -> dict[str, Any] | None:
     """The result of a run that has one."""
-    return outcome.record.result if outcome is not None and not outcome.error else None
+    return outcome.folder.result if outcome is not None and not outcome.error else None
 
 
 def cell_of(outcome: Outcome | None, metric: str) -> Cell:
@@ -99,7 +99,7 @@ def _cells(
     if not isinstance(ours, Value):
         return ours, theirs, "-", "-"
     whole = request.title(data) == TITLES[data]
-    verdict = _verdict(ours, len((outcome.record.result or {})["seeds"]), figure) if whole else "other data"
+    verdict = _verdict(ours, len((outcome.folder.result or {})["seeds"]), figure) if whole else "other data"
     return ours, theirs, Value(ours.mean - figure.mean, signed=True), verdict
 
 

@@ -9,14 +9,14 @@ from dataclasses import replace
 import torch
 
 from prer.data.catalogue import CATALOGUE
-from prer.experiment import Experiment
 from prer.learners.prer import PRER
-from prer.networks import floats
+from prer.nn.stacked import floats
 from prer.paper.plan import Key, Request, data_of, those
 from prer.paper.published import FORMULAS, TABLE2, TASKS, TITLES
 from prer.paper.table1 import Outcomes, failures, missing, result_of
 from prer.paper.tables import Cell, Table, Value
-from prer.record import Record
+from prer.runs.experiment import Experiment
+from prer.runs.folder import RunFolder
 
 Symbols = dict[str, int]
 KEPT: dict[str, Callable[[Symbols], int]] = {  # the formulas of the paper's first column
@@ -41,9 +41,9 @@ def symbols(experiment: Experiment, shape: Sequence[int]) -> Symbols:
     return found
 
 
-def hardware(record: Record) -> str:
+def hardware(folder: RunFolder) -> str:
     """On what a run was made."""
-    about, result = record.environment, record.result or {}
+    about, result = folder.environment, folder.result or {}
     if result.get("device") == "cuda" and about.get("gpu"):
         return f"one {about['gpu']}"
     threads = about.get("threads")
@@ -61,7 +61,7 @@ def tables(request: Request, outcomes: Outcomes, asked: Collection[Key] = ()) ->
         columns += [f"{title} floats, {whose}" for whose in ("ours", "formula", "the paper")]
         columns += [f"{title} samples, ours", f"{title} s, ours", f"{title} min, the paper"]
     rows = [[TITLES[m], FORMULAS[m], *(c for name in data for c in _cells(outcomes, name, m))] for m in methods]
-    finished = [outcome.record for outcome in outcomes.values() if result_of(outcome)]
+    finished = [outcome.folder for outcome in outcomes.values() if result_of(outcome)]
     machines = "; ".join(dict.fromkeys(map(hardware, finished))) or "nothing yet"
     notes = [
         "Ours are counted from what is alive after the last task, every scalar beyond encoder and heads; the formulas "

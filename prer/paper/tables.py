@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from prer.output import write_into
+from prer.disk import write_into
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -136,7 +136,7 @@ def show(console: Console, table: Table) -> None:
     from rich.table import Table as Drawn
     from rich.text import Text
 
-    from prer.console import say, whole
+    from prer.terminal.console import say, whole
 
     say(console, table.caption, "italic")  # a title of the table itself would be folded to its width
     # Who reads a terminal wants sentences folded, and who searches a log a row on a line. No number is so long.

@@ -7,10 +7,10 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from prer.console import clock
-from prer.report.found import Run
-from prer.report.wording import is_number, metric, plus_minus, text
-from prer.significance import Comparison, compared
+from prer.report.formatting import is_number, metric, with_spread
+from prer.report.run import Run
+from prer.runs.significance import Comparison, compared
+from prer.text import clock, excerpt
 
 COLUMNS = (  # what result.json calls it, what the page does
     ("accuracy", "Accuracy"),
@@ -38,7 +38,7 @@ def row(run: Run, keys: Iterable[str]) -> list[Cell]:
     """A run in the table of runs, with these metrics."""
     learner, *words = (Cell(word, word) for word in (run.about("learner"), run.about("stream"), run.state))
     metrics = [metric(run.result, key) for key in keys]
-    figures = [Cell(plus_minus(found), found["mean"] if found else None) for found in metrics]
+    figures = [Cell(with_spread(found), found["mean"] if found else None) for found in metrics]
     kept = [_count(_last(run, "memory_samples")), _count(_last(run, "memory_floats"))]
     return [learner, *figures, *kept, _time(seconds_of(run)), Cell(str(len(run.seeds)), len(run.seeds)), *words]
 
@@ -83,9 +83,9 @@ def tests(runs: Sequence[Run]) -> list[Tests]:
 
 def _stream(run: Run) -> str:
     """What two runs must share to have met the same samples in the same order."""
-    from prer.record import Record
+    from prer.runs.folder import RunFolder
 
-    return f"{run.experiment.get('stream')!r} {Record(run.path).data_sha256!r}"
+    return f"{run.experiment.get('stream')!r} {RunFolder(run.path).data_sha256!r}"
 
 
 def _against(runs: Sequence[Run]) -> Tests:
@@ -115,7 +115,7 @@ def costs(runs: Sequence[Run]) -> dict[str, tuple[list[float], list[float], list
     found: dict[str, tuple[list[float], list[float], list[str]]] = {}
     for name, of in (("floats kept of the past", lambda run: _last(run, "memory_floats")), ("seconds", seconds_of)):
         points: list[tuple[Any, float, str]] = [
-            (cost, accuracy["mean"], text(run.about("learner"), 60))
+            (cost, accuracy["mean"], excerpt(run.about("learner"), 60))
             for run in runs
             if (accuracy := metric(run.result, "accuracy")) and (cost := of(run)) is not None and math.isfinite(cost)
         ]

@@ -22,8 +22,8 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import FuncFormatter, MaxNLocator, NullFormatter, NullLocator
 
+from prer.report.formatting import shade_from
 from prer.report.plotting import matplotlib_defaults
-from prer.report.wording import shade_from
 
 INK, RULE = "#1a1c20", "#d5d9df"
 PALETTE = ("#1f5fa8", "#b3441e", "#1d7a52", "#8a3f9c", "#8c6510", "#0b7487", "#b0306a", "#5a6b1f")

@@ -11,12 +11,13 @@ from typing import Any
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup
 
-from prer.output import write_output
+from prer.disk import write_output
 from prer.report.comparison import columns, costs, row, tests
-from prer.report.drawing import Drawing
-from prer.report.found import Run
+from prer.report.formatting import signed
+from prer.report.page_figures import PageFigures
+from prer.report.run import Run
 from prer.report.view import view
-from prer.report.wording import signed, text
+from prer.text import excerpt
 from prer.version import __version__
 
 HERE = Path(__file__).parent
@@ -32,13 +33,13 @@ def build(runs: Sequence[Run], complaints: Sequence[str] = (), watch: int = 0) -
         complaints: about folders that hold no run.
         watch: seconds after which the page loads itself again; 0: never.
     """
-    full, drawing = len(runs) <= MOST_FULL, Drawing()
+    full, drawing = len(runs) <= MOST_FULL, PageFigures()
     views = [view(run, i, full, len(runs) <= MOST_LOADED, drawing) for i, run in enumerate(runs)]
     script = (HERE / "page.js").read_text("utf-8")
     about: dict[str, Any] = {"views": views, "complaints": complaints, "watch": watch, "version": __version__}
     about |= {"script": Markup(script), "style": Markup((HERE / "page.css").read_text("utf-8"))}
     about |= {"script_hash": base64.b64encode(hashlib.sha256(script.encode()).digest()).decode(), "full": full}
-    about |= {"text": text, "signed": signed}
+    about |= {"excerpt": excerpt, "signed": signed}
     about |= {"title": f"{len(runs)} runs" if len(runs) > 1 else runs[0].name if runs else "No runs"}
     if len(runs) > 1:
         known = columns(runs)
@@ -54,7 +55,7 @@ def _templates() -> Environment:
     return environment
 
 
-def _costs(runs: Sequence[Run], drawing: Drawing) -> list[dict[str, Any]]:
+def _costs(runs: Sequence[Run], drawing: PageFigures) -> list[dict[str, Any]]:
     from prer.report import figures
 
     found = []

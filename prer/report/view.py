@@ -12,15 +12,15 @@ from typing import Any
 
 import numpy as np
 
-from prer.console import clock
-from prer.fading import LOW_AGREEMENT
-from prer.record import Record
-from prer.report.drawing import Drawing, kept
-from prer.report.found import Run
-from prer.report.look import MOST_CLASSES, Remembered
-from prer.report.remembered import remembered
-from prer.report.story import fading
-from prer.report.wording import is_number, metric, plus_minus, settings, shade_from, signed, text
+from prer.report.events import fading
+from prer.report.formatting import is_number, metric, settings, shade_from, signed, with_spread
+from prer.report.memory import remembered
+from prer.report.model_view import MOST_CLASSES, MemoryView
+from prer.report.page_figures import PageFigures, kept
+from prer.report.run import Run
+from prer.runs.fading import LOW_AGREEMENT
+from prer.runs.folder import RunFolder
+from prer.text import clock, excerpt
 
 METRICS = (  # in result.json, on the page, how it is computed
     (
@@ -56,8 +56,8 @@ class View:
     run: Run
     number: int
     full: bool  # with figures, or compact because there are many runs
-    drawing: Drawing
-    memory: Remembered | None = None
+    drawing: PageFigures
+    memory: MemoryView | None = None
     environment: list[tuple[str, str]] = field(default_factory=list)
     warnings: list[str] = field(default_factory=list)
 
@@ -80,7 +80,7 @@ class View:
         found = []
         for key, name, formula in METRICS:
             value = metric(self.run.result, key)
-            found.append({"key": key, "name": name, "formula": formula, "value": value, "shown": plus_minus(value)})
+            found.append({"key": key, "name": name, "formula": formula, "value": value, "shown": with_spread(value)})
         return found
 
     @property
@@ -104,7 +104,7 @@ class View:
     def phases(self) -> dict[str, str]:
         """Seconds of the whole run by phase."""
         found = self.run.result["seconds"] if self.run.result else {}
-        return {text(k, 60): clock(v) for k, v in found.items() if is_number(v) and 0 <= v < 1e9}
+        return {excerpt(k, 60): clock(v) for k, v in found.items() if is_number(v) and 0 <= v < 1e9}
 
     @property
     def agreement(self) -> dict[str, Any] | None:
@@ -164,11 +164,11 @@ class View:
         return [(c.label, _spread(c.accuracy or [])) for c in known[:MOST_ROWS]]
 
 
-def view(run: Run, number: int, full: bool, load: bool, drawing: Drawing) -> View:
+def view(run: Run, number: int, full: bool, load: bool, drawing: PageFigures) -> View:
     """One run, with its memory where there is room for it."""
-    record = Record(run.path)
+    record = RunFolder(run.path)
     environment = settings({key: value for key, value in record.environment.items() if key not in UNSENT})
-    warnings = [text(warning, 1000) for warning in record.warnings[:MOST_WARNINGS]]
+    warnings = [excerpt(warning, 1000) for warning in record.warnings[:MOST_WARNINGS]]
     if full:
         warnings += list(run.story.warnings.values())[-MOST_WARNINGS:]
     return View(run, number, full, drawing, remembered(run) if load else None, environment, warnings)

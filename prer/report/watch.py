@@ -7,8 +7,9 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from prer.errors import InputError
-from prer.report.found import SIGNS, Run, folders_in, runs_in
 from prer.report.page import build, write
+from prer.report.run import Run, runs_in
+from prer.runs.discovery import SIGNS, discover
 
 EVERY = 3  # seconds
 
@@ -43,7 +44,7 @@ def _follow(folders: Sequence[Path], file: Path, say: Say) -> tuple[list[Run], l
     say(f"watching; the page is {file}, and Ctrl-C ends this")
     try:
         while True:
-            now = [_stamp(path) for path in folders_in(folders)[0]]
+            now = [_stamp(path) for path in discover(folders)[0]]
             if now != before:
                 runs, complaints = runs_in(folders)
                 if all(run.state != "not finished" for run in runs):

@@ -1,0 +1,104 @@
+"""Pack the run folders of the paper's tables into one file, a run on each line, and unpack it into run folders.
+
+    python benchmarks/paper_records.py pack RUNS FILE.jsonl
+    python benchmarks/paper_records.py unpack FILE.jsonl DIR
+
+`prer reproduce all --finished --out DIR` and `prer show` read what is unpacked. Folders are named by the present code, so
+they fit whatever an experiment's hash is made from. A line leaves out what can be computed (metrics, checksum), paths, and
+all events but the agreement after the last task and the reason of a failure.
+"""
+
+import argparse
+import json
+from pathlib import Path
+
+import numpy as np
+
+from prer.disk import checksum
+from prer.paper.reproduce import CLOCKS, clocks
+from prer.runs.discovery import discover
+from prer.runs.experiment import Experiment
+from prer.runs.folder import RunFolder
+from prer.runs.metrics import summary
+
+NOT_PACKED = ("folder", "context")  # of the environment: a path, and the settings once more
+
+
+def pack(runs):
+    """The lines of all runs in a folder, sorted."""
+    clock_of = {
+        folder: {"part": part, "workers": clock.workers, "seconds": clock.seconds}
+        for part, clock in clocks(runs).items()
+        for folder in clock.folders
+    }
+    return sorted(json.dumps(packed(RunFolder(path), clock_of.get(path.name))) for path in discover([runs])[0])
+
+
+def packed(run, clock):
+    """A run as plain values; `clock` is about the command that made it, where that is known."""
+    tables, about, result = run.experiment, run.environment, run.result
+    line = {"name": tables.pop("name"), "seeds": tables.pop("seeds"), "settings": tables}
+    line["environment"] = {key: value for key, value in about.items() if key not in NOT_PACKED}
+    line |= {"clock": clock} if clock else {}
+    if result is None:
+        return line | ({"failure": run.failure} if run.failure else {})
+    computed = {"seeds", *metrics(result)}
+    line["result"] = {key: value for key, value in result.items() if key not in computed}
+    if checksum(result_of(line)) != checksum(result):
+        raise SystemExit(f"{run.path}: metrics or seeds of the result do not follow from its matrix and experiment")
+    health = [event for event in run.events() if event.get("event") == "health"]
+    last = [[event["class"], event["agreement"]] for event in health if event["task"] == health[-1]["task"]]
+    return line | ({"agreement": last} if last else {})
+
+
+def metrics(result):
+    """The metrics of a result, computed from its matrix."""
+    return summary(np.array(result["matrix"], float), np.array(result["untrained"], float))
+
+
+def result_of(line):
+    """The whole result of a line."""
+    return {"seeds": line["seeds"]} | line["result"] | metrics(line["result"])
+
+
+def experiment_of(line):
+    """The experiment of a line."""
+    return Experiment.parse({"name": line["name"], "seeds": line["seeds"]} | line["settings"])
+
+
+def unpack(lines, out):
+    """Write a run folder for each line, and how long the commands took that made them."""
+    found = {}
+    for line in map(json.loads, lines):
+        experiment = experiment_of(line)
+        run = RunFolder(out / experiment.folder)
+        run.path.mkdir(parents=True)
+        run.begin(experiment.to_toml())
+        (run.path / "environment.json").write_text(json.dumps(line["environment"], indent=1) + "\n", "utf-8")
+        for label, agreement in line.get("agreement", []):
+            task = len(line["result"]["memory_floats"]) - 1
+            run.event({"event": "health", "task": task, "class": label, "agreement": agreement})
+        if "result" in line:
+            run.finish(result_of(line))
+        if "failure" in line:
+            run.event({"event": "failed", "reason": line["failure"]})
+        if "clock" in line:
+            clock = dict(line["clock"])
+            found.setdefault(clock.pop("part"), {"folders": []} | clock)["folders"].append(experiment.folder)
+    (out / CLOCKS).write_text(json.dumps(found, indent=1) + "\n", "utf-8")
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("command", choices=("pack", "unpack"))
+    parser.add_argument("source", type=Path)
+    parser.add_argument("target", type=Path)
+    options = parser.parse_args()
+    if options.command == "pack":
+        options.target.write_text("\n".join(pack(options.source)) + "\n", "utf-8")
+    else:
+        unpack(options.source.read_text("utf-8").splitlines(), options.target)
+
+
+if __name__ == "__main__":
+    main()

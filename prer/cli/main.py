@@ -1,0 +1,70 @@
+"""The command `prer`: its groups of commands, and how a command ends."""
+
+from __future__ import annotations
+
+import shlex
+import sys
+from contextlib import suppress
+from typing import NoReturn
+
+import click
+
+from prer.cli import bench, data, model, report, reproduce, run, sweep
+from prer.cli.echo import echo
+from prer.errors import NO_MEMORY, InputError, Interrupted, RunError, out_of_memory
+from prer.terminal.streams import standard_streams
+from prer.text import sentence
+from prer.version import __version__
+
+
+@click.group(context_settings={"help_option_names": ["-h", "--help"]})
+@click.version_option(__version__, prog_name="prer")
+def commands() -> None:
+    """Continual learning without keeping one sample of the past."""
+
+
+commands.add_command(run.run)
+commands.add_command(run.resume)
+commands.add_command(run.show)
+commands.add_command(model.predict)
+commands.add_command(model.sample)
+commands.add_command(model.privacy)
+commands.add_command(report.report)
+commands.add_command(report.track)
+commands.add_command(sweep.sweep)
+commands.add_command(reproduce.reproduce)
+commands.add_command(data.data)
+commands.add_command(bench.bench)
+
+
+def main(arguments: list[str] | None = None) -> None:
+    """Run a command; wrong input ends with one sentence and exit code 2, a failed run with 1."""
+    with standard_streams():
+        _main(arguments)
+
+
+def _main(arguments: list[str] | None) -> None:
+    try:
+        commands.main(arguments, prog_name="prer", standalone_mode=False)
+    except click.ClickException as error:
+        with suppress(RunError):
+            error.show()
+        sys.exit(error.exit_code)
+    except Interrupted as interrupted:
+        folder, same = interrupted.folder, sys.argv[1:] if arguments is None else arguments
+        how = shlex.join(["prer", *(["resume", folder] if folder else same)])
+        _end(f"interrupted and saved; go on with: {how}", 128 + interrupted.number)
+    except (click.Abort, KeyboardInterrupt):
+        _end("interrupted; the same command goes on where it was", 130)
+    except (InputError, RunError) as error:
+        _end(f"prer: {sentence(error)}", 2 if isinstance(error, InputError) else 1)
+    except (RuntimeError, MemoryError) as error:
+        if not out_of_memory(error):
+            raise
+        _end(f"prer: {NO_MEMORY}", 1)
+
+
+def _end(why: str, code: int) -> NoReturn:
+    with suppress(RunError):  # standard error is full as well: the exit code must do
+        echo(why, err=True)
+    sys.exit(code)

@@ -1,0 +1,87 @@
+"""prer predict, sample, privacy."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import click
+
+from prer.cli.echo import echo
+from prer.errors import InputError
+
+
+@click.command()
+@click.argument("folder", type=click.Path(path_type=Path), metavar="RUN")
+@click.option("-n", "count", default=1000, show_default=True, type=click.IntRange(1), help="Samples of each seed.")
+def privacy(folder: Path, count: int) -> None:
+    """Compare what a run's memory generates with the nearest training samples."""
+    from prer.models.privacy import check
+    from prer.runs.run import load_model
+    from prer.terminal.console import new_console
+    from prer.terminal.tables import show_distances
+
+    show_distances(new_console(), check(*load_model(folder), count))
+
+
+@click.command()
+@click.argument("model", type=click.Path(path_type=Path), metavar="MODEL")
+@click.argument("file", type=click.Path(path_type=Path), metavar="FILE")
+@click.option("--task", type=click.IntRange(1), help="Whose head answers, 1 for the first; PRER can guess.")
+def predict(model: Path, file: Path, task: int | None) -> None:
+    """Print the label of each sample of a file, and the share of seeds that agree, as CSV.
+
+    MODEL is a finished run's folder or its model/. FILE is read as the model's own data was, with or without labels: a
+    table with the same columns in any order, an .npz, .npy or image, or a folder of images, which are sorted by path.
+
+    \b
+    prer predict runs/digits-prer-3361c516 my/file.npz --task 2
+    prer predict runs/pets-prer-0a1b2c3d my/photos
+    """
+    from prer.models.model import Model
+    from prer.models.samples import samples
+
+    known = Model(model)
+    if known.viewed:
+        raise InputError("tasks that permute or rotate samples are asked in Python, with samples as the task sees them")
+    x, y = samples(file, known.reading)
+    labels, shares = known.predict(x, task)
+    if task is None and len(known.learner.heads_) > 1:
+        note = "no --task: the flow is asked for the class, which is right less often than a task's own head"
+        echo(note, err=True)
+    echo("sample,label,seeds")
+    for row, (label, share) in enumerate(zip(labels, shares, strict=True)):
+        echo(f"{row},{_quoted(str(label))},{share:.2f}")
+    answers = {str(label) for label in known.answers(task)}
+    truths = [] if y is None else [(str(a), str(b)) for a, b in zip(labels, y, strict=True) if str(b) in answers]
+    if truths:
+        right = sum(a == b for a, b in truths)
+        about = f"as the file says: {right} of the {len(truths)} samples of these classes, {right / len(truths):.1%}"
+        echo(about, err=True)
+
+
+def _quoted(text: str) -> str:
+    """Text as a field of CSV."""
+    return '"' + text.replace('"', '""') + '"' if re.search('[",\r\n]', text) else text
+
+
+@click.command()
+@click.argument("model", type=click.Path(path_type=Path), metavar="MODEL")
+@click.option("--class", "label", required=True, help="The class, by its label.")
+@click.option("-n", "count", default=16, show_default=True, type=click.IntRange(1, 10_000), help="How many.")
+@click.option(
+    "--task", type=click.IntRange(1), help="Of which task, where several have the class.  [default: the last]"
+)
+@click.option("--seed", default=0, show_default=True, type=click.IntRange(0), help="Which of the run's seeds, from 0.")
+@click.option("--draw", default=0, show_default=True, type=click.IntRange(0), help="Another number draws others.")
+@click.option("-o", "file", type=click.Path(path_type=Path), help="A .png (images) or .npy.  [default: CLASS.png]")
+def sample(model: Path, label: str, count: int, task: int | None, seed: int, draw: int, file: Path | None) -> None:
+    """Draw fresh samples of a class from a model's memory.
+
+    \b
+    prer sample runs/digits-prer-3361c516 --class 3 -n 16 -o threes.png
+    """
+    from prer.models.model import Model
+    from prer.models.samples import write
+
+    echo(f"Written: {write(Model(model).sample(label, count, task, seed, draw), label, file)}")

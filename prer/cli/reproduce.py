@@ -1,0 +1,59 @@
+"""prer reproduce."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+
+@click.command()
+@click.argument("part", type=click.Choice(("table1", "table2", "figure2", "claims", "significance", "all")))
+@click.option(
+    "--only", default="", metavar="NAME,...", help="Data sets and methods, mixed: mnist,prer.  [default: all]"
+)
+@click.option("--device", help="auto, cpu or cuda.  [default: auto]")
+@click.option("--out", default="runs", show_default=True, type=click.Path(path_type=Path), help="Run folders, tables.")
+@click.option("--seeds", help="How many seeds, or which: 5, or 0,1,7.  [default: 5, of significance 20]")
+@click.option("--workers", default=1, show_default=True, type=click.IntRange(1), help="How many runs at a time.")
+@click.option("--fast", is_flag=True, help="The built-in digits, three seeds: does it all work?")
+@click.option("--finished", is_flag=True, help="Of the runs that are finished alone; run nothing.")
+@click.option("--data", "paths", multiple=True, metavar="NAME=PATH", help="Read that from there; may be given again.")
+@click.option(
+    "--write",
+    is_flag=False,
+    flag_value="REPRODUCIBILITY.md",
+    metavar="[FILE]",
+    type=click.Path(path_type=Path, dir_okay=False),
+    help="Also write a document of all that has run.  [default: REPRODUCIBILITY.md; with --fast, in --out]",
+)
+def reproduce(
+    part: str,
+    only: str,
+    device: str | None,
+    out: Path,
+    seeds: str | None,
+    workers: int,
+    fast: bool,
+    finished: bool,
+    paths: tuple[str, ...],
+    write: Path | None,
+) -> None:
+    """Make the paper's tables and figure, ours beside the paper's; what is finished is not run again.
+
+    \b
+    prer reproduce table1 --fast
+    prer reproduce table1 --only mnist,prer
+    prer reproduce table1 --data kmnist=my/kmnist10k --workers 2
+    prer reproduce all --write
+    """
+    from prer.paper.plan import Request, places
+    from prer.paper.reproduce import reproduce
+    from prer.paper.variants import NAMES
+    from prer.terminal.console import new_console
+
+    names = tuple(filter(None, map(str.strip, only.split(","))))
+    request = Request(names, device, seeds, fast, places(paths), NAMES, finished)
+    if fast and write is not None and write == Path("REPRODUCIBILITY.md"):
+        write = out / write  # that of the paper's data is not to be lost
+    reproduce(new_console(), part, request, out, workers, write)

@@ -1,0 +1,117 @@
+"""prer run, resume, show."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import click
+
+from prer.cli.echo import echo
+from prer.cli.overrides import experiment_of, is_new
+from prer.errors import Interrupted
+
+
+@click.command()
+@click.argument("settings", nargs=-1, metavar="[EXPERIMENT.toml] [key=value ...]")
+@click.option("--seeds", help="How many seeds, or which: 5, or 0,1,7.  [default: 5]")
+@click.option("--device", help="auto, cpu or cuda.  [default: auto]")
+@click.option("--out", default="runs", show_default=True, type=click.Path(path_type=Path), help="Where run folders go.")
+@click.option("--quiet", is_flag=True, help="Print the result's folder and warnings only.")
+@click.option("--verbose", is_flag=True, help="Log every epoch; on a terminal the live line shows them anyway.")
+def run(
+    settings: tuple[str, ...], seeds: str | None, device: str | None, out: Path, quiet: bool, verbose: bool
+) -> None:
+    """Train and test; without arguments, PRER on the built-in digits with naive beside it.
+
+    \b
+    prer run
+    prer run learner.name=naive learner.epochs=5
+    prer run stream.data=my/file.npz stream.classes_per_task=3
+    prer run my-experiment.toml --seeds 0,1,7
+    """
+    from prer.runs.discovery import counterpart
+    from prer.runs.run import execute
+    from prer.terminal.console import new_console
+    from prer.terminal.next_steps import next_steps
+    from prer.terminal.progress import RunProgress
+    from prer.terminal.tables import show_result
+    from prer.training.computing import keep_memory
+
+    keep_memory()
+    console = new_console(stderr=quiet)
+    progress = RunProgress(console, quiet, verbose)
+    experiment = experiment_of(settings, seeds, device)
+    naive = None
+    if not settings:  # the built-in job shows what PRER is compared with
+        try:
+            beside = experiment_of(("learner.name=naive",), seeds, device)
+            naive = execute(beside, out, progress)
+        except Interrupted as interrupted:
+            interrupted.folder = ""  # to go on with naive alone would leave PRER out
+            raise
+    folder = execute(experiment, out, progress)
+    if quiet:
+        echo(str(folder.path))
+        return
+    naive = naive or counterpart(folder, "naive")
+    show_result(console, folder, naive)
+    given = {"--seeds": seeds, "--device": device, "--out": None if out == Path("runs") else str(out)}
+    options = [word for option, value in given.items() if value is not None for word in (option, value)]
+
+    def new(words: Sequence[str]) -> bool:
+        beside = naive is not None and "learner.name=naive" in words
+        return not beside and is_new(words, seeds, device, out)
+
+    console.print(next_steps(settings, options, out, new), soft_wrap=True, markup=False)
+
+
+@click.command()
+@click.argument("path", type=click.Path(path_type=Path), metavar="RUN")
+@click.option("--force", is_flag=True, help="Also where experiment, data or versions have changed; that is noted.")
+@click.option("--quiet", is_flag=True, help="Print the result's folder and warnings only.")
+@click.option("--verbose", is_flag=True, help="Log every epoch; on a terminal the live line shows them anyway.")
+def resume(path: Path, force: bool, quiet: bool, verbose: bool) -> None:
+    """Let a run that was stopped go on where it was; its result is that of a run which was never stopped."""
+    from prer.runs.discovery import counterpart
+    from prer.runs.run import resume
+    from prer.terminal.console import new_console
+    from prer.terminal.progress import RunProgress
+    from prer.terminal.tables import show_result
+    from prer.training.computing import keep_memory
+
+    keep_memory()
+    console = new_console(stderr=quiet)
+    folder = resume(path, RunProgress(console, quiet, verbose), force=force)
+    if quiet:
+        echo(str(folder.path))
+    else:
+        show_result(console, folder, counterpart(folder, "naive"))
+
+
+@click.command()
+@click.argument("runs", nargs=-1, required=True, type=click.Path(path_type=Path), metavar="RUN...")
+def show(runs: tuple[Path, ...]) -> None:
+    """Show the results of runs, by their folders or by that which holds them; of several, what is no run is left out.
+
+    \b
+    prer show runs
+    prer show runs/digits-prer-3361c516
+    """
+    from prer.runs.discovery import counterpart, discover
+    from prer.runs.folder import RunFolder
+    from prer.terminal.console import new_console, say
+    from prer.terminal.tables import show_result, show_runs
+
+    paths, others = discover(runs, ["experiment.toml"])
+    # What a shell's * finds beside runs was not meant; a name that leads nowhere was, and so was the only one.
+    wrong = [path for path in others if not paths or not path.exists()]
+    console, folders = new_console(), [RunFolder(path) for path in [*wrong, *paths]]
+    for folder in folders:
+        folder.experiment  # noqa: B018, a folder that is no run is refused before anything is shown
+    if len(folders) == 1 and not others and folders[0].result is not None:
+        show_result(console, folders[0], counterpart(folders[0], "naive"))
+    else:
+        show_runs(console, folders)
+    if others:
+        say(console, f"passed over, being no run folder: {len(others)}")

@@ -1,0 +1,104 @@
+"""prer sweep, sweep best."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import click
+
+from prer.cli.echo import echo
+from prer.cli.overrides import overrides
+from prer.errors import InputError, RunError
+
+
+class DefaultGroup(click.Group):
+    """A group in which `run` may be left out: a first word that is no command is given to it."""
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """Put `run` where it was left out."""
+        named = not args or args[0] in (*self.commands, *ctx.help_option_names)
+        return super().parse_args(ctx, args if named else ["run", *args])
+
+
+@click.group(cls=DefaultGroup)
+def sweep() -> None:
+    """Run many experiments, every combination of lists of settings and random draws, or find the best of them.
+
+    \b
+    prer sweep SWEEP.toml --workers 4
+    prer sweep SWEEP.toml learner.epochs=5 --seeds 3
+    prer sweep best SWEEP.toml -o best.toml
+    """
+
+
+def _of_sweep(command: Callable[..., None]) -> Callable[..., None]:
+    """What all commands about a sweep are given, so that they mean the same points."""
+    for given in (
+        click.option(
+            "--out", default="runs", show_default=True, type=click.Path(path_type=Path), help="The run folders."
+        ),
+        click.option("--device", help="auto, cpu or cuda, for all points."),
+        click.option("--seeds", help="How many seeds, or which, for all points: 5, or 0,1,7."),
+        click.argument("settings", nargs=-1, metavar="[key=value ...]"),
+        click.argument("file", type=click.Path(path_type=Path), metavar="SWEEP.toml"),
+    ):
+        command = given(command)
+    return command
+
+
+@sweep.command("run")
+@_of_sweep
+@click.option("--engine", default="local", show_default=True, help="Who computes: local (later ray, slurm).")
+@click.option("--workers", type=click.IntRange(1), help="How many at a time.  [default: one for each core]")
+def run_sweep(
+    file: Path,
+    settings: tuple[str, ...],
+    seeds: str | None,
+    device: str | None,
+    out: Path,
+    engine: str,
+    workers: int | None,
+) -> None:
+    """Run the points of a sweep that are not finished; `prer sweep SWEEP.toml` is the same."""
+    from prer.sweeps.engines import engine as engine_of
+    from prer.sweeps.sweep import Sweep
+    from prer.terminal.console import new_console, say
+    from prer.terminal.sweeps import CHECKING, follow, show_points, stepped
+
+    console, chosen = new_console(), engine_of(engine, workers)
+    plan = Sweep.read(file, overrides(settings, seeds, device))
+    points = plan.points(lambda settings, most: stepped(console, settings, CHECKING, most))
+    say(console, f"points of the sweep: {len(points)}; run folders: {out}")
+    waiting = stepped(console, points, "looking for points that are finished", len(points))
+    outcomes = follow(console, chosen.run(waiting, out), points)
+    show_points(console, outcomes, plan.keys)
+    failed = [outcome for outcome in outcomes if outcome.error]
+    if failed:
+        raise RunError(f"{len(failed)} of {len(points)} points failed; the sweep again tries them again")
+
+
+@sweep.command("best")
+@_of_sweep
+@click.option(
+    "-o", "file_out", default="best.toml", show_default=True, type=click.Path(path_type=Path), help="Where to."
+)
+@click.option("--by", default="accuracy", show_default=True, help="The metric: accuracy, bwt, final_accuracy, ...")
+def best_of_sweep(
+    file: Path, settings: tuple[str, ...], seeds: str | None, device: str | None, out: Path, file_out: Path, by: str
+) -> None:
+    """Write the best point of a sweep, by the mean over its seeds, as an experiment."""
+    from prer.disk import write_output
+    from prer.sweeps.best import best
+    from prer.sweeps.sweep import Sweep
+    from prer.terminal.console import new_console
+    from prer.terminal.sweeps import CHECKING, about, stepped
+
+    if file_out.resolve() == file.resolve():
+        raise InputError(f"{file_out} is the sweep itself; give another file by -o")
+    plan, console = Sweep.read(file, overrides(settings, seeds, device)), new_console()
+    points = plan.points(lambda settings, most: stepped(console, settings, CHECKING, most))
+    winner = best(points, out, by)
+    write_output(file_out, winner.to_test().to_toml().encode(), "-o")
+    for line in (*about(winner, by), f"Written: {file_out}; run it by: prer run {file_out}"):
+        echo(line)

@@ -1,0 +1,19 @@
+"""`python -m prer.cli.worker` is `prer run` as an engine starts it: it ends when the process that started it ends."""
+
+import os
+import signal
+import sys
+import threading
+
+from prer.cli.main import main
+
+
+def end_with_parent() -> None:
+    """Wait until the other end of standard input is closed, by whatever ends its process; then save the run and end."""
+    os.read(sys.stdin.fileno(), 1)
+    os.kill(os.getpid(), signal.SIGTERM)
+
+
+if __name__ == "__main__":
+    threading.Thread(target=end_with_parent, daemon=True).start()
+    main(["run", *sys.argv[1:]])

@@ -1,0 +1,1 @@
+"""One file format, one file; `data/files.py` chooses among them."""

@@ -1,0 +1,1 @@
+"""p(z | t, y), from which the past is sampled."""

@@ -1,0 +1,102 @@
+"""p(z | t, y): the density of the embeddings, from which the past is sampled.
+
+Modules are for one seed and are stacked (see `nn/stacked.py`).
+"""
+
+# S seeds, B batch, D embedding, C classes
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+from prer.address import Address
+
+
+class Density(nn.Module, ABC):
+    """A density over embeddings for each class, and how often each class was seen.
+
+    A condition is a class id for each sample, [S, B]. Since ids are numbered over all tasks, it names the pair (t, y).
+    """
+
+    counts: Tensor  # [S, C], samples seen of each class
+
+    def __init__(self, dimension: int) -> None:
+        super().__init__()
+        self.dimension = dimension
+        self.register_buffer("counts", torch.zeros(0))
+
+    @abstractmethod
+    def log_prob(self, z: Tensor, condition: Tensor) -> Tensor:
+        """The logarithm of p(z | condition), [S, B]."""
+
+    @abstractmethod
+    def start(self, z: Tensor, condition: Tensor) -> None:
+        """Take what can be computed rather than trained from the embeddings [S, n, D] of all classes so far."""
+
+    @abstractmethod
+    def _draw(self, condition: Tensor, noise: Tensor) -> Tensor:
+        """Samples [S, n, D], good or bad, made of normal numbers of the same shape."""
+
+    @abstractmethod
+    def _centre(self) -> tuple[Tensor, Tensor]:
+        """Mean and standard deviation of the data, each [S, 1, D]."""
+
+    def _standardised(self, z: Tensor) -> Tensor:
+        mean, std = self._centre()
+        return (z - mean) / std
+
+    def outside(self, z: Tensor, limit: float = 8.0) -> Tensor:
+        """Which embeddings [S, n] lie on the border of what `sample` gives or beyond, or are not finite."""
+        return ~(self._standardised(z).abs() < 0.999 * limit).all(-1)
+
+    def add(self, counts: Tensor, address: Address) -> None:
+        """Make room for new classes, seen so many times each [new classes]; nothing that is learned is touched."""
+        new = counts.to(self.counts).expand(len(address.seeds), -1)
+        self.counts = torch.cat([self.counts, new], dim=1)
+
+    def labels(self, n: int, address: Address, among: Sequence[int]) -> Tensor:
+        """Ids [S, n] of these classes, in the proportions seen in training."""
+        chosen = torch.zeros_like(self.counts[:1]).index_fill(1, torch.tensor(among, device=address.device), 1.0)
+        return in_proportion(chosen * self.counts, n, address)
+
+    @torch.no_grad()
+    def sample(
+        self, condition: Tensor, address: Address, temperature: float = 1.0, limit: float = 8.0, attempts: int = 5
+    ) -> Tensor:
+        """Embeddings [S, n, D] of the asked classes.
+
+        Samples that are not finite, or that lie more than `limit` standard deviations off in some direction, are
+        drawn again; those that stay so (a broken density) end on that border, so that no caller meets a NaN.
+        """
+        shape = condition.shape[1], self.dimension
+        z = self._draw(condition, temperature * (address / 0).normal(*shape).to(self.counts))
+        for attempt in range(1, attempts):
+            bad = ~(self._standardised(z).abs() <= limit).all(-1)  # NaN compares false
+            most = int(bad.sum(1).max())
+            if not most:
+                return z
+            first = bad.byte().argsort(dim=1, descending=True, stable=True)[:, :most]  # all bad ones of every seed
+            rows = first.unsqueeze(-1).expand(-1, -1, self.dimension)
+            noise = temperature * (address / attempt).normal(*shape).to(self.counts)
+            again = self._draw(condition.gather(1, first), noise.gather(1, rows))
+            z.scatter_(1, rows, torch.where(bad.gather(1, first).unsqueeze(-1), again, z.gather(1, rows)))
+        mean, std = self._centre()
+        return torch.minimum(torch.maximum(z.nan_to_num(0.0), mean - limit * std), mean + limit * std)
+
+
+def in_proportion(counts: Tensor, n: int, address: Address) -> Tensor:
+    """Numbers of columns [S, n], each drawn as often as its share of the counts [S, C] says."""
+    shares = counts.cumsum(1)
+    return torch.searchsorted(shares, address.uniform(n).to(shares) * shares[:, -1:], right=True)
+
+
+def look_up(rows: Tensor, condition: Tensor) -> Tensor:
+    """Each sample's class's row: [S, C, width] and [S, B] to [S, B, width]."""
+    S, C, _ = rows.shape
+    index = condition + C * torch.arange(S, device=condition.device).unsqueeze(1)
+    return F.embedding(index, rows.flatten(0, 1))  # its gradient is faster than that of a gather, and deterministic

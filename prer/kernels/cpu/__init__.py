@@ -1,0 +1,1 @@
+"""Kernels in C, built when the package is installed (`setup.py`)."""

@@ -1,0 +1,1 @@
+"""Kernels in Triton, compiled on the GPU that runs them."""

@@ -1,0 +1,82 @@
+"""The health of a run: whether it is long enough, how good PRER's samples of each class are, and when to stop."""
+
+# S seeds, n samples, D embedding
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any
+
+import torch
+from torch import Tensor
+
+from prer.errors import RunError
+from prer.streams.task import Task
+
+if TYPE_CHECKING:
+    from prer.learners.prer import PRER
+
+MOST_OUTSIDE = 0.95  # share of a seed's samples of the past; a flow that has hardly learned may have half of them there
+MOST_OLD = 100  # old classes that are looked at after a task
+SAMPLES = 200  # of each class
+CLASSES_AT_ONCE = 10  # classes
+
+
+@torch.no_grad()
+def of_classes(learner: PRER) -> Iterator[dict[str, Any]]:
+    """How good the samples of every class are after a task; this is what the future of its task hangs on.
+
+    Of very many classes the newest are looked at, and some of the others by lot: a long stream must not slow down.
+    """
+    now, old = len(learner.tasks_) - 1, learner.tasks_[-1].start
+    address = learner.address_ / now / "health"
+    looked_at = sorted({*address.permutation(old)[0, :MOST_OLD].tolist(), *learner.tasks_[-1]})
+    task_of = [task for task, classes in enumerate(learner.tasks_) for _ in classes]
+    outputs = [output for of_task in learner.outputs_ for output in of_task]
+    for first in range(0, len(looked_at), CLASSES_AT_ONCE):
+        classes = looked_at[first : first + CLASSES_AT_ONCE]
+        y = learner.numbers(classes).repeat_interleave(SAMPLES).expand(len(address.seeds), -1)
+        z = learner.density_.sample(y, address / first, learner.temperature)
+        x = learner.decoder_(z)
+        again = learner.encoder_(x)
+        each = {
+            "reconstruction": (x - learner.decoder_(again)).square().flatten(2).sum(-1),
+            "distance": learner.distance_between(z, again),
+            "nll": -learner.density_.log_prob(again, y),
+        }
+        figures = {name: values.unflatten(1, (-1, SAMPLES)).mean(2) for name, values in each.items()}
+        for i, (c, *of_class) in enumerate(zip(classes, *(t.split(SAMPLES, 1) for t in (z, again)), strict=True)):
+            head = learner.heads_[learner.head_of_[task_of[c]]]
+            agreement = [(head(z).argmax(-1) == outputs[c]).float().mean(1).tolist() for z in of_class]
+            event = {"event": "health", "task": now, "class": learner.labels_[c]}
+            event |= dict(zip(("agreement", "agreement_decoded"), agreement, strict=True))
+            yield event | {name: values[:, i].tolist() for name, values in figures.items()}
+
+
+def check_samples(learner: PRER, outside: Tensor, y_hat: Tensor) -> None:
+    """Stop where most samples of the past [S, n], drawn again and again, are still not those of any class."""
+    share, seed = outside.float().mean(1).max(0)
+    if share > MOST_OUTSIDE:
+        of = "autoencoder" if learner.schedule == "joint" else "flow"
+        worst = learner.labels_[int(y_hat[seed][outside[seed]].mode().values)]
+        raise RunError(
+            f"the samples of the past have exploded in task {len(learner.tasks_)}: {float(share):.0%} of those of seed "
+            f"{learner.address_.seeds[seed]} are far off the data or not finite, most of all of class {worst!r}; "
+            f"try a lower learner.lr_{of}, or more of learner.epochs_{of}"
+        )
+
+
+def check_embeddings(learner: PRER, z: Tensor, y: Tensor, task: Task, rows: Tensor) -> None:
+    """Stop where different samples of a class have one embedding [S, n, D]: no density could learn anything of it."""
+    for c in learner.tasks_[-1]:
+        for seed, (of_seed, at) in enumerate(zip(z, y == c, strict=True)):
+            of_class = of_seed[at]
+            if len(of_class) > 1 and of_class.std(0).max() <= 1e-7 * (1 + of_class.abs().max()):
+                x = task.samples(rows[seed : seed + 1, at])[0][0]
+                if (x != x[0]).any():
+                    raise RunError(
+                        f"class {learner.labels_[c]!r} has collapsed: after phase 'autoencoder' of task "
+                        f"{len(learner.tasks_)} all its samples have the same embedding (seed "
+                        f"{learner.address_.seeds[seed]}); try a lower learner.lr_autoencoder or learner.sparsity, or "
+                        "wider networks"
+                    )

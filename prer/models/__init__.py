@@ -1,0 +1,1 @@
+"""A learner with what it has learned: saved, loaded, asked."""

@@ -1,0 +1,93 @@
+"""The card of a model: what it is, what it was made of, how good it is, what it is not good for."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Mapping
+from typing import Any
+
+from prer.data.catalogue import CATALOGUE
+from prer.learners.base import Learner
+from prer.streams.stream import Stream
+from prer.text import plus_minus, shown
+from prer.version import __version__
+
+CARD = """\
+# {name}
+
+{learner} after {tasks} tasks of {data}, {seeds} seeds trained together. Made by prer {version}.
+
+## Data
+
+{data}{about}. Samples of {shape}. The classes of each task, in the order in which they were learned:
+
+{classes}
+
+## How good it is
+
+| metric | mean ± standard deviation over seeds |
+|---|---|
+| Accuracy, per cent (all tasks seen so far, after each task) | {accuracy} |
+| BWT, points (change of a task's accuracy since it was learned) | {bwt} |
+| accuracy of all tasks after the last, per cent | {final_accuracy} |
+
+Of past tasks it keeps {samples} samples and {floats} numbers.
+
+## Limits
+
+- It knows these classes and no others; whatever it is shown, it answers with one of them.
+- {heads}
+- It was tested on data of the same source. How it does on other data is not known.
+- That no sample is kept is no proof that none can be recovered from it; `prer privacy` compares.
+
+## Use
+
+    prer predict MODEL FILE --task 1
+{sample}
+The tensors are in `model.safetensors`, their meaning in `model.json`; nothing here is a program. The experiment that
+made it is `experiment.toml` in the run's folder, and this repeats it:
+
+    prer run experiment.toml
+"""
+
+
+def card(learner: Learner, result: Mapping[str, Any], *, name: str, data: str, stream: Stream) -> str:
+    """The card as Markdown.
+
+    Args:
+        learner: what has learned.
+        result: what `result.json` says.
+        name: of the model.
+        data: a name of the catalogue, or a path.
+        stream: what was learned.
+    """
+    entry = CATALOGUE.get(data)
+    about = f", {entry.title} (licence: {entry.licence}; {entry.source})" if entry else ", of which no licence is known"
+    one_head = len({task.head for task in stream}) == 1
+    heads = (
+        "It has one head for all tasks." if one_head else "A task has a head of its own: say which task a sample is of."
+    )
+    label = shlex.quote(shown(str(stream[0].labels[0]), 300))
+    lines = [f"{task.index + 1}. {', '.join(map(_escaped, task.labels))}" for task in stream]
+    metrics = ("accuracy", "bwt", "final_accuracy")
+    return CARD.format(
+        name=_escaped(name),
+        learner=learner.name,
+        tasks=len(stream),
+        data=_escaped(stream.name),
+        about=about,
+        seeds=len(result["seeds"]),
+        version=__version__,
+        shape="x".join(map(str, stream.shape)),
+        classes="\n".join(lines),
+        **{key: plus_minus(result[key]) for key in metrics},
+        samples=result["memory_samples"][-1],
+        floats=f"{result['memory_floats'][-1]:,}",
+        heads=heads,
+        sample=f"    prer sample MODEL --class {label} -n 16\n" if learner.generates else "",
+    )
+
+
+def _escaped(text: object) -> str:
+    """A name as text, whatever Markdown or HTML it may hold."""
+    return "".join(f"\\{c}" if c in r"\`*_{}[]<>()#+!|~&" else c for c in shown(str(text), 300))

@@ -1,0 +1,190 @@
+"""What a run leaves behind: a model that predicts and generates, loadable without the run and without its data."""
+
+# S seeds, n samples, C classes
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import fields
+from pathlib import Path
+from typing import Any
+
+import torch
+from safetensors import SafetensorError
+from safetensors.torch import load, save
+from torch import Tensor
+
+from prer.address import as_seeds
+from prer.data.arrays import as_samples
+from prer.data.frames import features_of, is_frame
+from prer.data.reading import Reading
+from prer.disk import content, durable, room
+from prer.errors import InputError
+from prer.learners import LEARNERS, Learner
+from prer.settings import build
+from prer.streams.stream import Stream
+from prer.streams.task import Label, Task, Together
+from prer.text import did_you_mean
+from prer.version import __version__
+
+MOST_JSON = 2**26  # bytes of the file that says what the tensors mean
+SAMPLES = 8  # of each class, kept for people to look at
+MOST_CLASSES = 20  # the oldest: what has been remembered longest is what people want to see
+# What a forged file may bring about; torch speaks of impossible shapes with a RuntimeError, as RecursionError is one.
+UNREADABLE = (OSError, SafetensorError, ValueError, LookupError, TypeError, AttributeError, RuntimeError)
+
+
+def save_model(path: Path, learner: Learner, stream: Stream, card: str = "") -> None:
+    """What was learned: tensors as safetensors, what they mean as JSON, and a card for people."""
+    path.mkdir(exist_ok=True)
+    tensors = {name: tensor.detach().cpu().contiguous() for name, tensor in learner.state().items()}
+    durable(path / "model.safetensors", save(tensors))
+    settings = {f.name: getattr(learner, f.name) for f in fields(learner)}
+    keys = ("labels", "head", "outputs", "width")
+    tasks = [{key: getattr(task, key) for key in keys} | {"view": task.view is not None} for task in stream]
+    about = {"learner": learner.name, "settings": settings, "seeds": learner.address_.seeds, "shape": stream.shape}
+    about |= {"notes": learner.notes(), "tasks": tasks, "reading": stream.reading.to_json(), "version": __version__}
+    durable(path / "model.json", (json.dumps(about, indent=1) + "\n").encode())
+    durable(path / "README.md", card.encode())
+
+
+def load_tensors(learner: Learner, tasks: Sequence[Task], path: Path) -> None:
+    """Let a learner that has just started become the one that was saved here."""
+    tensors = load(content(path / "model.safetensors", room()))
+    notes = json.loads(content(path / "model.json", MOST_JSON)).get("notes", {})
+    if not all(tensor.isfinite().all() for tensor in tensors.values() if tensor.is_floating_point()):
+        raise ValueError("it holds numbers that are not finite")
+    learner.restore(tasks, tensors, notes)
+
+
+class Model:
+    """A learner as it was at the end of a run, from its folder `model/` alone.
+
+    Args:
+        folder: of a run, or its `model/`.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        path = folder / "model" if (folder / "model").is_dir() else folder
+        try:
+            about = json.loads(content(path / "model.json", MOST_JSON))
+            self.tasks = [_known(i, task, about["shape"]) for i, task in enumerate(about["tasks"])]
+            self.reading = Reading.of(about.get("reading", {}), about["shape"])  # older models do not have it
+            self.viewed = any(task["view"] for task in about["tasks"])  # permuted or rotated
+            self.learner: Learner = build(LEARNERS[about["learner"]], about["settings"], "settings", {})
+            self.learner.start(about["shape"], as_seeds(about["seeds"]))
+            load_tensors(self.learner, self.tasks, path)
+        except FileNotFoundError:
+            raise InputError(f"{folder} has no model; give a finished run's folder, or its model/") from None
+        except UNREADABLE as error:
+            raise InputError(f"the model in {path} cannot be read: {error}") from None
+
+    @property
+    def labels(self) -> list[Label]:
+        """The name of each class."""
+        return self.learner.labels_
+
+    @torch.no_grad()
+    def predict(self, x: Any, task: int | None = None) -> tuple[list[Label], list[float]]:
+        """The label of each sample, by most of the seeds, and the share of seeds that say so.
+
+        Args:
+            x: samples of the shape that was learned; of a permuted or rotated task, as that task sees them. The columns
+                of a data frame may be in any order, and the label's may be among them.
+            task: which task's head answers, 1 for the first. Where there are several heads and none is named, PRER
+                takes the class for which its density finds the embedding likeliest.
+        """
+        x = self._fitting(x)
+        self._check(task)
+        if task is None and len(self.learner.heads_) == 1:
+            task = 1
+        names = dict(enumerate(self.labels)) if task is None else self._outputs(self.tasks[task - 1].head)
+        answers = []
+        for part in x.split(self.learner.rows_at_once):
+            same = part.expand(len(self.learner.address_.seeds), *part.shape)
+            found = (
+                self.learner.recognise(same) if task is None else self.learner.predict(same, self.tasks[task - 1].head)
+            )
+            answers += found.T.tolist()
+        most = [Counter(of_seeds).most_common(1)[0] for of_seeds in answers]
+        return [names[answer] for answer, _ in most], [count / len(self.learner.address_.seeds) for _, count in most]
+
+    @torch.no_grad()
+    def sample(self, label: Label | str, count: int, task: int | None = None, seed: int = 0, draw: int = 0) -> Tensor:
+        """Fresh samples of a class from memory alone: images as bytes [n, C, H, W], vectors as they were given.
+
+        Args:
+            label: of the class; a number may be given as text.
+            count: how many.
+            task: of which task, where several have the class; the last where none is named.
+            seed: of which of the run's seeds, by its place among them.
+            draw: another number draws other samples.
+        """
+        self._check(task)
+        ids = range(len(self.labels)) if task is None else self.learner.tasks_[task - 1]
+        known = {str(self.labels[i]): i for i in ids}
+        if str(label) not in known:
+            raise InputError(f"no class {str(label)!r} was learned{did_you_mean(str(label), known)}")
+        if not 0 <= seed < len(self.learner.address_.seeds):
+            raise InputError(f"seed {seed}: there are seeds 0 to {len(self.learner.address_.seeds) - 1}")
+        asked = self.learner.numbers([known[str(label)]]).repeat(count).expand(len(self.learner.address_.seeds), -1)
+        return as_data(self.learner, self.learner.generate(asked, self.learner.address_ / "sample" / draw))[seed]
+
+    def answers(self, task: int | None = None) -> list[Label]:
+        """What a task's head can answer; without a task everything."""
+        self._check(task)
+        return list(self.labels if task is None else self._outputs(self.tasks[task - 1].head).values())
+
+    def _check(self, task: int | None) -> None:
+        if task is not None and not 1 <= task <= len(self.tasks):
+            raise InputError(f"task {task}: there are tasks 1 to {len(self.tasks)}")
+
+    def _fitting(self, x: Any) -> Tensor:
+        """Samples from wherever they come, brought to what was learned."""
+        if is_frame(x):
+            x = features_of(x, self.reading)
+        is_bytes = str(getattr(x, "dtype", "")).endswith("uint8")  # a dark image among others may come alone
+        x = self.reading.fitted(as_samples(x, may_be_dark=is_bytes))
+        shape = tuple(self.learner.shape_)
+        if tuple(x.shape[1:]) != shape:
+            wanted, given = ("x".join(map(str, s)) for s in (shape, x.shape[1:]))
+            raise InputError(
+                f"the model was trained on samples of {wanted}, and these are of {given}; bring them to that first"
+            )
+        return x
+
+    def _outputs(self, head: int) -> dict[int, Label]:
+        """What each output of a head means."""
+        of_head = [task for task in self.tasks if task.head == head]
+        return {output: label for t in of_head for output, label in zip(t.outputs, t.labels, strict=True)}
+
+
+def save_samples(folder: Path, learner: Learner) -> None:
+    """What memory generates of each class after a task, of the first seed, for people to look at."""
+    if not learner.generates:
+        return
+    classes, task = min(learner.tasks_[-1].stop, MOST_CLASSES), len(learner.tasks_)
+    ids = torch.arange(classes, device=learner.address_.device).repeat_interleave(SAMPLES)
+    with torch.no_grad():
+        made = learner.generate(ids.expand(len(learner.address_.seeds), -1), learner.address_ / "shown" / task)
+    folder.mkdir(exist_ok=True)
+    samples = as_data(learner, made)[0].unflatten(0, (classes, SAMPLES)).cpu().contiguous()
+    durable(folder / f"task-{task}.safetensors", save({"samples": samples}))
+
+
+def as_data(learner: Learner, x: Tensor) -> Tensor:
+    """What the networks see [S, n, ...] as the data had it: bytes of images, vectors that are not standardised."""
+    if len(learner.shape_) == 1:
+        return x * learner.inputs_.std.unsqueeze(1) + learner.inputs_.mean.unsqueeze(1)
+    return (x.clamp(0, 1) * 255).round().to(torch.uint8)
+
+
+def _known(index: int, task: dict[str, Any], shape: Sequence[int]) -> Task:
+    """A task of which nothing is left but what it was."""
+    labels, outputs = tuple(task["labels"]), tuple(map(int, task["outputs"]))
+    if len(labels) != len(outputs):
+        raise ValueError(f"task {index + 1} has {len(labels)} labels and {len(outputs)} outputs")
+    nothing = {"x": torch.empty(0, *shape), "y": torch.empty(0, dtype=torch.long), "split": Together(())}
+    return Task(index, labels, **nothing, head=int(task["head"]), outputs=outputs, width=int(task["width"]))

@@ -1,0 +1,46 @@
+"""Samples without labels: read from files to be predicted, and written where they were generated."""
+
+# n samples, C channels, H and W image
+
+from __future__ import annotations
+
+import io
+import re
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from torch import Tensor
+
+from prer.data.files import find, read_new
+from prer.data.grid import grid
+from prer.data.reading import Reading
+from prer.disk import write_output
+from prer.errors import InputError
+from prer.text import shown
+
+
+def samples(file: Path, known: Reading) -> tuple[Any, np.ndarray | None]:
+    """The samples of a file or folder, read as those of a model were, and their labels or None."""
+    if find(str(file)) is None:
+        raise InputError(f"there is no file {shown(file)}; give the samples that are to be predicted")
+    data = read_new(file, known)
+    return data.x, data.y if len(data.y) else None
+
+
+def write(made: Tensor, label: str, file: Path | None) -> Path:
+    """Images as one picture, in rows, or whatever they are as an array; the file they are in."""
+    images = made.dim() == 4
+    safe = re.sub(r"[^\w-]+", "-", label)[:60].strip("-") or "samples"
+    file = file or Path(f"{safe}.{'png' if images else 'npy'}")
+    data = io.BytesIO()
+    if file.suffix.lower() == ".npy":
+        np.save(data, made.numpy(), allow_pickle=False)
+    elif file.suffix.lower() == ".png" and images:
+        from PIL import Image
+
+        Image.fromarray(grid(made.numpy()).squeeze(2) if made.shape[1] == 1 else grid(made.numpy())).save(data, "PNG")
+    else:
+        raise InputError(f"{shown(file)}: {'a .png or .npy' if images else 'vectors need an .npy'}, please")
+    write_output(file, data.getvalue(), "-o")
+    return file

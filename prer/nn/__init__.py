@@ -1,0 +1,1 @@
+"""Networks with an axis of seeds."""

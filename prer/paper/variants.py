@@ -1,0 +1,196 @@
+"""The ablation: PRER with one thing changed at a time."""
+
+from __future__ import annotations
+
+import json
+import tomllib
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass, fields
+from typing import Any
+
+import numpy as np
+
+from prer.learners.base import Learner
+from prer.paper import LITERAL, file_of
+from prer.paper.plan import EXTRA, Key, Request, data_of, those
+from prer.paper.table1 import METRICS, Outcomes, cell_of, failures, result_of, spread, values_of
+from prer.paper.tables import Cell, Probability, Table, Value
+from prer.runs import metrics as evaluation
+from prer.runs.experiment import Experiment, merged
+from prer.runs.folder import RunFolder
+from prer.runs.significance import Comparison, compared
+from prer.sweeps.engines.base import Outcome
+
+OURS = "ours"
+
+
+@dataclass(frozen=True)
+class Variant:
+    """One change of PRER, and what is asked by it.
+
+    Attributes:
+        name: of the row.
+        question: what is changed.
+        overrides: the settings that are.
+        besides: further ones by the learner's settings as ours has them, so that nothing else changes.
+    """
+
+    name: str
+    question: str
+    overrides: tuple[str, ...] = ()
+    besides: Callable[[Mapping[str, Any]], Mapping[str, Any]] = lambda ours: {}
+
+
+VARIANTS = (
+    Variant(OURS, "PRER as in Table 1"),
+    Variant("no-anchor", "no pull on new samples, which is ours", ("learner.anchor=0",)),
+    Variant("no-r", "no pull on old samples", ("learner.weight=0",)),
+    Variant("augment-only", "neither pull: old samples only augment", ("learner.weight=0", "learner.anchor=0")),
+    Variant("regularise-only", "old samples do not augment", ("learner.augment=false",)),
+    Variant("anchor-only", "no old samples at all, but the pull on new ones", ("learner.share=0", "learner.weight=0")),
+    Variant("neither", "no old samples and no pull", ("learner.share=0", "learner.weight=0", "learner.anchor=0")),
+    Variant("gaussian", "a Gaussian for each class, no flow", ("learner.density=gaussian",)),
+    Variant("pixels", "pixels instead of embeddings: DGR, same networks"),
+    Variant("no-sparsity", "no sparsity penalty", ("learner.sparsity=0",)),
+    Variant(
+        "sparse-layers",
+        "sparsity of every layer, as much of z",
+        ("learner.sparsity_on=layers",),
+        lambda ours: {"sparsity": ours["sparsity"] * ours["embedding"]},  # a layer's is a mean, and ours a sum over z
+    ),
+    Variant("labels-head", "phase 1 sees labels by the head", ("learner.labels=head",)),
+    Variant("labels-auxiliary", "phase 1 sees labels by a classifier", ("learner.labels=auxiliary",)),
+    Variant(
+        "one-level",
+        "one level of the flow, with the blocks of two",
+        ("learner.levels=1",),
+        lambda ours: {"blocks": ours["levels"] * ours["blocks"]},
+    ),
+    Variant("no-class-prior", "every coupling sees the class, the prior does not", ("learner.class_prior=false",)),
+    Variant("first-and-prior", "only the first coupling and the prior see the class", ("learner.condition=first",)),
+    Variant(
+        "condition-first",
+        "only the first coupling sees the class",
+        ("learner.condition=first", "learner.class_prior=false"),
+    ),
+    Variant(
+        "temperature",
+        "a temperature of 1.0, or of 0.8 where ours is 1.0",
+        besides=lambda ours: {"temperature": 0.8 if ours["temperature"] == 1.0 else 1.0},
+    ),
+    Variant("random-order", "the paper's permutations in the flow", ("learner.permutation=random",)),
+    Variant("own-samples", "the flow learns its own samples again", ("learner.reencode=false",)),
+    Variant("unbounded", "the scale of couplings not bounded", ("learner.bounded=false",)),
+    Variant("slow-flow", "the paper's rate for the flow", ("learner.lr_flow=1e-4", "learner.decay_flow=false")),
+    Variant("running-norm", "the paper's norm in the flow", ("learner.norm=running",)),
+    Variant(
+        "joint",
+        "one phase instead of three, with the longest one's epochs",
+        ("learner.schedule=joint",),
+        lambda ours: {"epochs_autoencoder": max(ours[f"epochs{of}"] for of in ("_autoencoder", "_flow", ""))},
+    ),
+    Variant("literal", "all that the paper states at once"),
+    Variant("literal-no-r", "the same without R", ("learner.weight=0",)),
+)
+NAMES = tuple(variant.name for variant in VARIANTS)
+
+
+def experiments(request: Request) -> dict[Key, Experiment]:
+    """Ours and each variant that is asked for, on data sets that have a literal file."""
+    if "prer" not in request.methods() and not any(name in NAMES for name in request.only):
+        return {}
+    asked = [name for name in request.only if name in NAMES]
+    chosen = [variant for variant in VARIANTS if not asked or variant.name in (OURS, *asked)]
+    return {(data, v.name): _experiment(request, data, v) for data in request.data(LITERAL) for v in chosen}
+
+
+def _experiment(request: Request, data: str, variant: Variant) -> Experiment:
+    ours = request.experiment(data, "prer")
+    if variant.name == "pixels":
+        return _pixels(data, ours)
+    if variant.name.startswith("literal"):
+        return _literal(request, data, variant.overrides)
+    besides = [f"learner.{key}={value}" for key, value in variant.besides(ours.tables()["learner"]).items()]
+    return request.experiment(data, "prer", [*variant.overrides, *besides])
+
+
+def _literal(request: Request, data: str, overrides: Sequence[str]) -> Experiment:
+    """The paper's own settings; of data that it does not have, those that do not depend on the data."""
+    if data in LITERAL:
+        return request.experiment(data, EXTRA, overrides)
+    literal, ours = (tomllib.loads(file_of("mnist", m).read_text("utf-8"))["learner"] for m in (EXTRA, "prer"))
+    of_data = ("channels", "embedding", "batch", "epochs", "epochs_autoencoder", "epochs_flow", "lr", "optimiser")
+    changed = [key for key in literal if key not in of_data and literal[key] != ours[key]]
+    stated = [f"learner.{key}={json.dumps(literal[key])}" for key in changed]
+    return request.experiment(data, "prer", [*stated, *overrides])
+
+
+def _pixels(data: str, ours: Experiment) -> Experiment:
+    """DGR with our networks, classifier and epochs."""
+    tables = ours.tables()
+    learner = {key: tables["learner"][key] for key in (f.name for f in fields(Learner))}
+    epochs = {"epochs_generator": tables["learner"]["epochs_autoencoder"], "latent": learner["embedding"]}
+    learner |= {"name": "dgr", "memory_batch": learner["batch"]} | epochs
+    return Experiment.parse(merged(tables, {"name": f"{data}-dgr"}) | {"learner": learner})
+
+
+def tables(request: Request, outcomes: Outcomes, asked: Collection[Key] = ()) -> list[Table]:
+    """Each variant beside ours; a p is corrected for all that have run, whichever of them are asked for."""
+    shown = those(outcomes, asked)
+    data = data_of(shown)
+    questions = {variant.name: variant.question for variant in VARIANTS}
+    rows: list[list[Cell]] = []
+    for name in data:
+        against = {metric: comparisons(outcomes, name, metric) for metric in METRICS}
+        for (owner, variant), outcome in shown.items():
+            if owner == name:
+                compared = {metric: of_metric.get(variant) for metric, of_metric in against.items()}
+                same = variant != OURS and outcome.experiment.hash == outcomes[name, OURS].experiment.hash
+                question = questions[variant] + (", as ours has it" if same else "")
+                cells = [c for metric in METRICS for c in _cells(outcome, metric, compared[metric])]
+                rows.append([request.title(name), variant, question, *cells, _kept(outcome)])
+    columns = ["data", "variant", "what is changed"]
+    columns += [f"{label}{part}" for label in METRICS.values() for part in ("", ", difference", ", p Holm")]
+    columns += ["samples of their class, %"]
+    notes = [
+        "Differences are variant minus ours, paired over seeds; Holm's correction over all variants that have run on a "
+        "data set, for each metric by itself. The claims below are another family: the pairs that they name, both "
+        "metrics together. "
+        "Samples of their class: the share of the samples of the memory that the head of their task takes for the "
+        "class that was asked for, after the last task, mean of the classes; chance is 50 %.",
+    ]
+    notes += [*request.remarks(data), *failures(request, shown)]
+    caption = f"PRER with one thing changed at a time, {spread(shown)}"
+    return [Table("ablation", caption, columns, rows, notes)]
+
+
+def _cells(outcome: Outcome, metric: str, compared: Comparison | None) -> list[Cell]:
+    value = cell_of(outcome, metric)
+    if compared is None:
+        return [value, "-", "-"]
+    return [value, Value(compared.difference, signed=True), Probability(compared.adjusted)]
+
+
+def _kept(outcome: Outcome) -> Cell:
+    agreement = agreement_of(outcome.folder) if result_of(outcome) else None
+    if agreement is None:
+        return "-"
+    of_seeds = evaluation.spread(agreement)
+    return Value(of_seeds["mean"], of_seeds["std"], digits=1)
+
+
+def comparisons(outcomes: Outcomes, data: str, metric: str) -> dict[str, Comparison]:
+    """The variants against ours on a data set; only those that have run, and are not the same."""
+    ours, own = values_of(outcomes[data, OURS], metric), outcomes[data, OURS].experiment.hash
+    others = {v: o for (name, v), o in outcomes.items() if name == data and o.experiment.hash != own}
+    return compared({variant: (values_of(outcome, metric), ours) for variant, outcome in others.items()})
+
+
+def agreement_of(folder: RunFolder) -> list[float] | None:
+    """Per cent of the samples of a memory that are of their class after the last task, of each seed; None: unknown."""
+    health = [event for event in folder.events() if event.get("event") == "health"]
+    try:
+        last = [event["agreement"] for event in health if event["task"] == health[-1]["task"]]
+        return (100 * np.mean(last, axis=0)).tolist() if last else None
+    except (KeyError, TypeError, ValueError):  # the result is whole, but what led to it was changed
+        return None

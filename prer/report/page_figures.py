@@ -1,0 +1,110 @@
+"""The figures of a page: which there are, what they say to who cannot see them, and a number for each."""
+
+# S seeds, M tasks
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import numpy as np
+from markupsafe import Markup
+
+from prer.report.events import fading
+from prer.report.formatting import is_number
+from prer.report.model_view import MOST_CLASSES, Class
+from prer.report.run import Run
+from prer.text import excerpt
+
+KEPT = ("memory_floats", "transient_floats")
+MOST_PHASES = 6
+BACKGROUND = 150  # embeddings of all classes, behind those of one
+
+
+class PageFigures:
+    """Draws the figures of a page, and gives each its number."""
+
+    def __init__(self) -> None:
+        self.drawn = 0
+
+    def __call__(self, figure: Any, alt: str) -> Markup:
+        """A figure as a part of the page."""
+        from prer.report.inline import inlined
+
+        self.drawn += 1
+        return inlined(figure, alt, self.drawn)
+
+    def of_run(self, run: Run) -> Iterator[dict[str, Any]]:
+        """The figures of one run, as far as there is something to draw."""
+        from prer.report import figures
+
+        R = run.matrix
+        if R.size and R.shape[1] > 1:
+            alt = f"Lines: accuracy of each of {R.shape[1]} tasks after each task. The numbers are in the matrix."
+            yield {"svg": self(figures.over_time(R), alt), "caption": "Mean over seeds; bands: one standard deviation."}
+        yield from self._of_phases(run)
+        floats, transient = ([_number(kept(run, key, task)) for task in range(R.shape[1])] for key in KEPT)
+        if any(floats):
+            alt = "Bars: numbers kept of the past after each task. They are in the table of tasks."
+            yield {"svg": self(figures.memory(floats, transient), alt), "caption": "For one seed."}
+        labels, values = run.story.agreement()
+        if labels:
+            alt = "Lines: agreement of each class after each task. The numbers are in the table of classes."
+            fades = fading(values)
+            shown = sorted(range(len(labels)), key=lambda i: not fades[i])[:MOST_CLASSES]  # at least those that fade
+            shown.sort()
+            names = [excerpt(labels[i], 14) for i in shown]
+            figure = figures.agreement(values[shown], names, [fades[i] for i in shown])
+            yield {"svg": self(figure, alt), "caption": "Worst seed. Thick lines fade."}
+
+    def _of_phases(self, run: Run) -> Iterator[dict[str, Any]]:
+        from prer.report import figures
+
+        for phase in list(run.story.losses)[:MOST_PHASES]:
+            values, starts = run.story.loss_of(phase)
+            first, last = values[0].mean(), values[-1].mean()
+            alt = f"Line: loss of phase {phase} in {len(values)} epochs; first {first:.3g}, last {last:.3g}."
+            figure = figures.losses(values, starts, excerpt(phase, 24))
+            yield {"svg": self(figure, alt), "caption": "Mean; band: all seeds; upright lines: a task begins."}
+        times = dict(list(run.story.seconds_by_task().items())[:MOST_PHASES])
+        if times:
+            alt = "Bars: seconds of training for each task. The numbers are in the table of tasks."
+            figure = figures.seconds({excerpt(phase, 16): values for phase, values in times.items()})
+            yield {"svg": self(figure, alt), "caption": "Training only, without evaluation."}
+
+    def of_classes(self, classes: Sequence[Class]) -> list[dict[str, Any]]:
+        """Samples and embeddings of each class."""
+        everyone = [c.real for c in classes if c.real is not None]
+        step = max(1, sum(map(len, everyone)) // BACKGROUND)
+        others = np.concatenate(everyone)[::step] if everyone else np.zeros((0, 2))
+        return [self._of_class(class_, others) for class_ in classes]
+
+    def _of_class(self, class_: Class, others: np.ndarray) -> dict[str, Any]:
+        from prer.report import figures
+
+        rows, card = _not_too_many(class_.rows), {"label": class_.label, "images": "", "embeddings": ""}
+        if rows:
+            alt = f"Class {class_.label}: samples, a row each: {', '.join(rows)}."
+            card["images"] = self(figures.images(rows), alt)
+        if class_.real is not None and class_.sampled is not None:
+            alt = f"Class {class_.label}: {len(class_.real)} real and {len(class_.sampled)} sampled embeddings."
+            card["embeddings"] = self(figures.embeddings(class_.real, class_.sampled, others), alt)
+        return card
+
+
+def _not_too_many(rows: dict[str, np.ndarray], most: int = 12) -> dict[str, np.ndarray]:
+    """Of a long stream, the first and the last of what was drawn after each task."""
+    names = list(rows)
+    chosen = names if len(names) <= most else [*names[: most // 2], *names[-most // 2 :]]
+    return {name: rows[name][:8] for name in chosen}
+
+
+def kept(run: Run, key: str, task: int) -> int | float | None:
+    """What is kept after a task, by the result or, before there is one, by the events; None: not known."""
+    values = run.result.get(key) if run.result else None
+    value = values[task] if isinstance(values, list) and task < len(values) else run.story.kept.get(task, {}).get(key)
+    return value if is_number(value) else None
+
+
+def _number(value: float | None) -> float:
+    return 0.0 if value is None else float(value)

@@ -1,0 +1,116 @@
+"""A run as far as its folder can be read: whole, unfinished or damaged."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from prer.disk import MOST_TOML, content
+from prer.errors import InputError
+from prer.report.events import RunEvents
+from prer.runs.discovery import discover
+from prer.runs.folder import RunFolder
+from prer.text import excerpt
+
+
+@dataclass
+class Run:
+    """A run as far as it can be read.
+
+    Attributes:
+        path: its folder.
+        state: finished, not finished, failed, or damaged.
+        notes: what is wrong or missing, a sentence each.
+        result: what result.json says, or None.
+        experiment: what experiment.toml says; empty where it cannot be read.
+        toml: the same as it stands there.
+    """
+
+    path: Path
+    state: str = "finished"
+    notes: list[str] = field(default_factory=list)
+    result: dict[str, Any] | None = None
+    experiment: dict[str, Any] = field(default_factory=dict)
+    toml: str = ""
+
+    @classmethod
+    def read(cls, path: Path) -> Run:
+        """All of a run but for its events, which are read when they are needed."""
+        run, record = cls(path), RunFolder(path)
+        try:
+            run.experiment = record.experiment
+            run.toml = content(path / "experiment.toml", MOST_TOML).decode("utf-8")
+        except (InputError, OSError, ValueError):
+            run.state = "damaged"
+            run.notes.append("its experiment.toml is missing or cannot be read, so its settings are not known")
+        try:
+            run.result = record.result
+        except InputError:
+            run.state = "damaged"
+            run.notes.append("its result.json is damaged; what is shown comes from its events")
+        if run.result is None and run.state != "damaged":
+            run.state = "failed" if run.story.failure else "not finished"
+            run.notes.append(run.progress())
+        return run
+
+    def progress(self) -> str:
+        """How far a run is that has no result."""
+        story, done = self.story, self.matrix.shape[1]
+        if story.complaint:
+            return f"it is not finished, and {story.complaint}"
+        last = story.last
+        if story.failure:
+            return f"it failed; tasks learned: {done}; it said: {story.failure}"
+        if not last:
+            return f"it is not finished; tasks learned: {done}"
+        epoch = f"epoch {excerpt(last.get('epoch', 0) + 1 if type(last.get('epoch')) is int else '?')}"
+        where = f"{epoch} of {excerpt(last.get('epochs', '?'), 20)} in phase {excerpt(last['phase'], 60)}"
+        return f"it is not finished; tasks learned: {done}; last seen: task {last['task'] + 1}, {where}"
+
+    @cached_property
+    def story(self) -> RunEvents:
+        """What its events tell."""
+        return RunEvents.read(self.path)
+
+    @cached_property
+    def matrix(self) -> np.ndarray:
+        """R [S, M, M], of the result or of the tasks that are learned so far."""
+        return np.array(self.result["matrix"], float) if self.result else self.story.matrix()
+
+    @property
+    def name(self) -> str:
+        """The name of its folder, without the way there, which concerns nobody whom the page is sent to."""
+        return excerpt(self.path.resolve().name)
+
+    @property
+    def seeds(self) -> list[str]:
+        """Its seeds, as they are called."""
+        seeds = (self.result or self.experiment).get("seeds")
+        return [excerpt(seed, 40) for seed in seeds] if isinstance(seeds, list) else []
+
+    def about(self, key: str) -> str:
+        """The name of its learner or of its stream."""
+        if self.result:
+            return excerpt(self.result[key])
+        table = self.experiment.get(key)
+        return excerpt(table.get("name" if key == "learner" else "data", "–")) if isinstance(table, dict) else "–"
+
+
+def runs_in(folders: Iterable[Path]) -> tuple[list[Run], list[str]]:
+    """The runs in these folders, each once, and a sentence about every folder that holds none."""
+    paths, empty = discover(folders)
+    return [Run.read(path) for path in paths], [_complaint(folder) for folder in empty]
+
+
+def _complaint(folder: Path) -> str:
+    try:
+        nothing = folder.is_dir() and not any(folder.iterdir())
+    except OSError:
+        nothing = False
+    what = "is empty" if nothing else "holds no run" if folder.is_dir() else "is no folder"
+    return f"{excerpt(folder.name or folder)} {what}"

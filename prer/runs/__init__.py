@@ -1,0 +1,1 @@
+"""One experiment in one folder."""

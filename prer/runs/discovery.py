@@ -1,0 +1,57 @@
+"""Which folders are runs, and which run belongs beside another."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from pathlib import Path
+
+from prer.errors import InputError
+from prer.runs.folder import RunFolder
+
+SIGNS = ("experiment.toml", "result.json", "events.jsonl")  # any of these makes a folder a run, perhaps a damaged one
+
+
+def discover(folders: Iterable[Path], signs: Sequence[str] = SIGNS) -> tuple[list[Path], list[Path]]:
+    """The run folders that these folders are or hold, each once; and those of them that hold none."""
+    found: dict[Path, Path] = {}
+    empty = []
+    for folder in folders:
+        runs = list(_runs(folder, signs))
+        for path in runs:
+            found.setdefault(path.resolve(), path)
+        empty += [] if runs else [folder]
+    return list(found.values()), empty
+
+
+def _runs(folder: Path, signs: Sequence[str]) -> Iterator[Path]:
+    """The folder itself where it is a run, otherwise the runs in it."""
+    try:
+        if _is_run(folder, signs):
+            yield folder
+        elif folder.is_dir():
+            yield from sorted(path for path in folder.iterdir() if path.is_dir() and _is_run(path, signs))
+    except OSError:
+        return
+
+
+def _is_run(folder: Path, signs: Sequence[str]) -> bool:
+    return any((folder / name).is_file() for name in signs)
+
+
+def counterpart(run: RunFolder, learner: str) -> RunFolder | None:
+    """The one finished run beside this one in which another learner met the same stream with the same seeds.
+
+    None where there are several: which of them to compare with is not for us to guess.
+    """
+    found = []
+    own, path = run.experiment, run.path.resolve()
+    for other in map(RunFolder, discover([path.parent], ["result.json"])[0]):
+        try:
+            theirs, result = other.experiment, other.result
+        except InputError:  # ignore a damaged neighbour
+            continue
+        same = all(theirs.get(key) == own.get(key) for key in ("stream", "seeds"))
+        same = same and other.data_sha256 == run.data_sha256
+        if same and result and result["learner"] == learner and other.path != path:
+            found.append(other)
+    return found[0] if len(found) == 1 else None

@@ -1,0 +1,242 @@
+"""An experiment = a stream + a learner + seeds, as strict TOML in and out."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import re
+import stat
+import tomllib
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, fields
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from prer.address import as_seeds
+from prer.data.catalogue import CATALOGUE
+from prer.disk import MOST_TOML
+from prer.errors import InputError
+from prer.learners import LEARNERS, Learner
+from prer.presets import recommended
+from prer.runs.legacy import hash_of_schema_1
+from prer.settings import SCHEMA, build, check_keys, chosen, moved, typed
+from prer.streams.config import StreamConfig
+from prer.text import did_you_mean
+from prer.version import __version__
+
+# Versions whose runs may go on here: every digest is the same (benchmarks/unchanged.py).
+SAME_NUMBERS = ("0.1.0",)
+# `like` names a data set of the catalogue whose settings are to be taken; it leaves no other trace in an experiment.
+KEYS = ("name", "seeds", "device", "like", "stream", "learner")
+
+
+@dataclass(kw_only=True)
+class Experiment:
+    """What a run is made from; two experiments with the same hash are the same experiment.
+
+    Example:
+        >>> experiment = Experiment.parse({"learner": {"name": "naive"}}, ["learner.epochs=3", "seeds=2"])
+        >>> experiment.name, experiment.learner.epochs, experiment.seeds
+        ('digits-naive', 3, (0, 1))
+    """
+
+    name: str
+    seeds: tuple[int, ...]
+    device: str
+    stream: StreamConfig
+    learner: Learner
+
+    @classmethod
+    def read(cls, path: Path, overrides: Sequence[str] = ()) -> Experiment:
+        """An experiment from a TOML file."""
+        with reading(path, "an experiment in TOML, or key=value"):
+            return cls.parse(tables_of(path), overrides)
+
+    @classmethod
+    def parse(cls, values: Mapping[str, Any], overrides: Sequence[str] = ()) -> Experiment:
+        """An experiment from tables and from overrides such as `learner.epochs=5`; what is left out has a default."""
+        tables = moved(values)
+        for override in overrides:
+            tables = merged(tables, moved(parse_override(override)))
+        check_keys(tables, KEYS, "", {f.name: f"did you mean 'stream.{f.name}'?" for f in fields(StreamConfig)})
+        for table in ("stream", "learner"):
+            if not isinstance(tables.setdefault(table, {}), dict):
+                raise InputError(
+                    f"{table!r} must be a table, such as {table}.{'data' if table == 'stream' else 'name'}=..."
+                )
+        like = tables.get("like", tables["stream"].get("data", "digits"))
+        if "like" in tables and (not isinstance(like, str) or like not in CATALOGUE):
+            raise InputError(
+                f"like={like!r} names no data set with settings to take{did_you_mean(str(like), CATALOGUE)}"
+            )
+        kind = tables["learner"].get("name", "prer")
+        if not isinstance(kind, str) or kind not in LEARNERS:
+            raise InputError(f"unknown learner {kind!r}{did_you_mean(str(kind), LEARNERS)}")
+        tables = merged(recommended(str(like), kind), tables)
+        tables["learner"].pop("name", None)
+        stream = build(StreamConfig, tables["stream"], "stream", {})
+        learner = build(LEARNERS[kind], tables["learner"], "learner", _owners(kind))
+        name = typed(tables.get("name", f"{stream.name}-{kind}"), str, "name")
+        device = typed(tables.get("device", "auto"), str, "device")
+        return cls(name=name, seeds=seeds_of(tables), device=device, stream=stream, learner=learner)
+
+    def tables(self) -> dict[str, Any]:
+        """The experiment as plain values, defaults filled in."""
+        top = {"name": self.name, "seeds": list(self.seeds), "device": self.device}
+        learner = {"name": self.learner.name} | _values(self.learner)
+        return top | {"stream": _values(self.stream), "learner": learner}
+
+    def is_same(self, tables: Mapping[str, Any]) -> bool:
+        """Whether the tables of a run, perhaps of an earlier version, make this experiment."""
+        try:
+            return bool(tables) and Experiment.parse(tables).tables() == self.tables()
+        except InputError:
+            return False
+
+    def to_toml(self) -> str:
+        """The experiment as TOML, every setting with its meaning."""
+        tables = self.tables()
+        lines = [f"{key} = {_toml(tables[key])}" for key in ("name", "seeds", "device")]
+        for table, source in (("stream", self.stream), ("learner", self.learner)):
+            help_texts = {f.name: f.metadata["help"] for f in fields(source)} | {"name": "what learns"}
+            lines += ["", f"[{table}]"]
+            lines += [f"{key} = {_toml(value)}  # {help_texts[key]}" for key, value in tables[table].items()]
+        return "\n".join(lines) + "\n"
+
+    def chosen(self) -> dict[str, dict[str, Any]]:
+        """The settings of the stream and of the learner that differ from their defaults, as plain values."""
+        return {
+            "stream": {key: _as_list(value) for key, value in chosen(self.stream).items()},
+            "learner": {"name": self.learner.name} | {k: _as_list(v) for k, v in chosen(self.learner).items()},
+        }
+
+    @property
+    def hash(self) -> str:
+        """Eight hexadecimal digits over seeds, device and the settings that differ from their defaults.
+
+        What has its default does not count, so that a setting which is added later renames no run.
+        """
+        content = {"schema": SCHEMA, "seeds": list(self.seeds), "device": self.device} | self.chosen()
+        return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()[:8]
+
+    @property
+    def folder(self) -> str:
+        """The name of the run's folder: a safe short form of the name, and the hash."""
+        return f"{self._slug}-{self.hash}"
+
+    @property
+    def _slug(self) -> str:
+        return re.sub(r"[^a-z0-9]+", "-", self.name.lower()).strip("-")[:40].strip("-") or "run"
+
+    def path(self, out: Path) -> Path:
+        """The run's folder in another one; where an earlier version has run the experiment, the folder of that run."""
+        now = out / self.folder
+        former = None if os.path.lexists(now) else hash_of_schema_1(self)
+        then = out / f"{self._slug}-{former}"
+        return then if former and os.path.lexists(then) else now
+
+
+def modernised(context: Mapping[str, Any]) -> dict[str, Any]:
+    """The context of a checkpoint as this version would have written it, where the numbers are the same."""
+    experiment = context.get("experiment")
+    known = dict(context)
+    if isinstance(experiment, dict):
+        known["experiment"] = Experiment.parse(experiment).tables()
+    return known | ({"prer": __version__} if context.get("prer") in SAME_NUMBERS else {})
+
+
+def seeds_of(tables: Mapping[str, Any]) -> tuple[int, ...]:
+    """The seeds of an experiment: as many as it says, or those it lists."""
+    seeds = tables.get("seeds", 5)
+    if type(seeds) is not int and not isinstance(seeds, (list, tuple)):
+        raise InputError(f"seeds={seeds!r}: give a whole number or a list of them: --seeds 0,1,7, or seeds=[0,1,7]")
+    return as_seeds(seeds if type(seeds) is int else typed(seeds, tuple[int, ...], "seeds"))
+
+
+@contextmanager
+def reading(path: Path, wanted: str) -> Iterator[None]:
+    """Turn what goes wrong while a TOML file is read into a sentence."""
+    try:
+        yield
+    except InputError:
+        raise
+    except FileNotFoundError:
+        raise InputError(f"there is no file {path}; give {wanted}") from None
+    except (OSError, ValueError, RecursionError) as error:
+        reason = str(error).splitlines()[0]
+        hint = "" if path.suffix == ".toml" else f"; if it is data, say stream.data={path}"
+        raise InputError(f"{path} cannot be read as TOML: {reason}{hint}") from None
+
+
+def tables_of(path: Path) -> dict[str, Any]:
+    """What a TOML file says; a pipe is refused, which might never end, or never begin."""
+    if not stat.S_ISREG(path.stat().st_mode):
+        raise ValueError("it is not a regular file")
+    with path.open("rb") as file:
+        text = file.read(MOST_TOML + 1)
+    if len(text) > MOST_TOML:
+        raise ValueError("it is too large")
+    return tomllib.loads(text.decode("utf-8"))
+
+
+@cache
+def _owners(kind: str) -> dict[str, str]:
+    """For each setting of other learners the sentence about it."""
+    owners = {f.name: name for name, learner in LEARNERS.items() for f in fields(learner)}
+    return {key: f"it is a setting of {name}, not of {kind}" for key, name in owners.items()} | {
+        "name": "the learner's name is a setting of its own, learner.name"
+    }
+
+
+def parse_override(text: str) -> dict[str, Any]:
+    """`a.b=value` as nested tables; the value is TOML, and what is no valid TOML value is a string.
+
+    Example:
+        >>> parse_override("learner.lr=1e-3"), parse_override("stream.data=my/file.npz")
+        ({'learner': {'lr': 0.001}}, {'stream': {'data': 'my/file.npz'}})
+    """
+    key, equals, raw = text.partition("=")
+    parts = [part.strip() for part in key.split(".")]
+    if not equals or not all(parts):
+        raise InputError(f"{text!r} is not of the form key=value, such as learner.epochs=5")
+    try:
+        value: Any = tomllib.loads(f"v = {raw}")["v"] if "\n" not in raw else raw
+    except (ValueError, RecursionError):
+        value = raw.strip()
+    return nested(parts, value)
+
+
+def nested(parts: Sequence[str], value: Any) -> dict[str, Any]:
+    """The tables in which a value has the key that these parts make."""
+    tables: dict[str, Any] = {parts[-1]: value}
+    for part in reversed(parts[:-1]):
+        tables = {part: tables}
+    return tables
+
+
+def merged(base: Mapping[str, Any], over: Mapping[str, Any]) -> dict[str, Any]:
+    """The tables of `base`, with those of `over` above them."""
+    result = dict(base)
+    for key, value in over.items():
+        nested = isinstance(value, Mapping) and isinstance(result.get(key, {}), Mapping)
+        result[key] = merged(result.get(key, {}), value) if nested else value
+    return result
+
+
+def _values(settings: Any) -> dict[str, Any]:
+    return {f.name: _as_list(getattr(settings, f.name)) for f in fields(settings)}
+
+
+def _as_list(value: Any) -> Any:
+    return [_as_list(v) for v in value] if isinstance(value, tuple) else value
+
+
+def _toml(value: Any) -> str:
+    if isinstance(value, list):
+        return f"[{', '.join(map(_toml, value))}]"
+    if isinstance(value, str):  # TOML's escapes are JSON's, but for the one character JSON leaves alone
+        return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")
+    return json.dumps(value)

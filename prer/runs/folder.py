@@ -1,0 +1,347 @@
+"""The run folder: its files, written atomically and read defensively."""
+
+from __future__ import annotations
+
+import json
+import os
+import stat
+import time
+import tomllib
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, chdir, contextmanager, suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from filelock import FileLock, Timeout
+
+from prer.disk import MOST_TOML, checksum, content, finite, replace_file
+from prer.errors import InputError
+from prer.runs.environment import environment
+from prer.version import __version__
+
+RESULT_KEYS = ("seeds", "matrix", "accuracy", "bwt", "memory_floats", "memory_samples", "seconds", "learner", "stream")
+
+
+FILES = ("experiment.toml", "environment.json", "events.jsonl", "result.json", "run.lock")
+
+
+FOLDERS = ("checkpoint", "model", "memory")
+
+
+LOCK = FILES[-1]
+
+
+HARMLESS = (LOCK, f".{FILES[0]}.new")  # all that there is of a run that was killed as it wrote its experiment
+
+
+MOST_BYTES = 2**28  # of a file that is read whole; the matrix of a thousand tasks and ten seeds is smaller
+
+
+MOST_EVENTS = 2**28  # bytes of all events of a run that are read
+
+
+GLANCE = 2**15  # bytes of the newest events
+
+
+MOST_LINE = 2**24  # characters of an event that is looked at
+
+
+@dataclass(frozen=True)
+class RunFolder:
+    """One run's folder."""
+
+    path: Path
+
+    def claim(self, is_same: Callable[[dict[str, Any]], bool]) -> None:
+        """Refuse a folder whose experiment is not the same, or that is something else than a run."""
+        self.check_names()
+        there = self.path / "experiment.toml"
+        try:
+            if there.exists():
+                if not is_same(tomllib.loads(self._text("experiment.toml"))):
+                    raise InputError(f"{self.path} belongs to another experiment; give another --out or name")
+            elif self.path.exists() and any(entry.name not in HARMLESS for entry in self.path.iterdir()):
+                raise InputError(f"{self.path} holds something that is not a run; give another --out or name")
+        except InputError:
+            raise
+        except (ValueError, RecursionError):
+            raise InputError(f"{there} is damaged; move {self.path} away, or give another --out") from None
+        except OSError as error:
+            raise self._unwritable(error) from None
+
+    def check_data(self, sha256: str) -> None:
+        """Refuse to show a finished run's result as that of other data."""
+        if self.data_sha256 not in (None, sha256):
+            raise InputError(f"the data has changed since the run in {self.path}; give another --out or name")
+
+    def check_names(self) -> None:
+        """Refuse a folder with something in the place of a file that we would write: a link leads anywhere."""
+        for name in (*FILES, *FOLDERS, "model/model.json", "model/model.safetensors", "model/README.md"):
+            entry = self.path / name
+            try:
+                mode = entry.lstat().st_mode
+            except OSError:
+                continue
+            if not (stat.S_ISDIR(mode) if name in FOLDERS else stat.S_ISREG(mode)):
+                raise InputError(f"{entry} is a link or no ordinary file; a run writes into its own folder only")
+
+    @property
+    def environment(self) -> dict[str, Any]:
+        """Where the run takes place, and what was done to it since; empty where that is not known."""
+        try:
+            found = json.loads(self._text("environment.json"))
+            return found if isinstance(found, dict) else {}
+        except (OSError, ValueError, RecursionError):
+            return {}
+
+    @property
+    def earlier_version(self) -> str:
+        """The version of prer that wrote the folder, if that is another one than this; else empty."""
+        version = self.environment.get("prer")
+        return version if isinstance(version, str) and version != __version__ else ""
+
+    @property
+    def data_sha256(self) -> str | None:
+        """The checksum of the data of the run, or None where that is not known."""
+        return self.environment.get("data_sha256")
+
+    @property
+    def tasks(self) -> int:
+        """How many tasks the run has; 0 where that is not known."""
+        tasks = self.environment.get("tasks")
+        return tasks if type(tasks) is int and tasks > 0 else 0
+
+    @property
+    def phases(self) -> dict[str, int]:
+        """The epochs of each phase of the first task; empty where that is not known."""
+        phases = self.environment.get("phases")
+        return phases if isinstance(phases, dict) and all(type(n) is int for n in phases.values()) else {}
+
+    @property
+    def warnings(self) -> list[str]:
+        """What whoever started the run was warned of."""
+        warnings = self.environment.get("warnings")
+        return [text for text in warnings if isinstance(text, str)] if isinstance(warnings, list) else []
+
+    @property
+    def threads(self) -> int | None:
+        """With how many threads the run began, where it has."""
+        threads = self.environment.get("threads")
+        return threads if type(threads) is int and 0 < threads < 1024 else None
+
+    @contextmanager
+    def writing(self) -> Iterator[None]:
+        """Be the only one to write the folder; when a process dies, the system gives its lock back."""
+        try:
+            self.path.mkdir(parents=True, exist_ok=True)
+            with FileLock(self.path / LOCK, timeout=0):
+                yield
+        except Timeout:
+            raise InputError(f"another process is running {self.path}; wait until it has ended, or stop it") from None
+        except RecursionError:
+            raise InputError(f"{self.path} has a file that is nested too deeply; no run writes such a one") from None
+        except OSError as error:
+            raise self._unwritable(error) from None
+
+    def running(self) -> bool:
+        """Whether a process writes the folder."""
+        try:
+            with FileLock(self.path / LOCK, timeout=0):
+                return False
+        except Timeout:
+            return True
+        except OSError:  # it may only be read
+            return not (self.path / "result.json").exists()
+
+    def begin(self, experiment_toml: str) -> None:
+        """Write down what is to be run, before anything else: with that alone the run can be taken up."""
+        if not os.access(self.path, os.W_OK):
+            raise self._unwritable(PermissionError(13, "not writable"))
+        if not (self.path / "experiment.toml").exists():
+            self._write("experiment.toml", experiment_toml)
+
+    @contextmanager
+    def as_it_began(self) -> Iterator[None]:
+        """Work in the folder in which the run began, if it can be entered: paths of its experiment may begin there."""
+        folder = self.environment.get("folder")
+        with ExitStack() as stack:
+            if isinstance(folder, str):
+                with suppress(OSError, ValueError):  # it is gone, not ours, or no name of a folder
+                    stack.enter_context(chdir(folder))
+            yield
+
+    def start(
+        self,
+        context: dict[str, Any],
+        tasks: int = 0,
+        phases: Mapping[str, int] | None = None,
+        warnings: Sequence[str] = (),
+    ) -> None:
+        """Note where the run takes place, on what it depends and what to be warned of; its events begin anew."""
+        about = {"folder": str(Path.cwd()), "data_sha256": context["data"], "context": context}
+        about |= {"tasks": tasks, "phases": dict(phases or {}), "warnings": list(warnings)}
+        self._write("environment.json", json.dumps(environment() | about, indent=1) + "\n")
+        self._write("events.jsonl", "")
+        for shown_before in (self.path / "memory").glob("task-*.safetensors"):
+            shown_before.unlink()
+
+    def go_on(self, known: dict[str, Any], forced: list[str]) -> None:
+        """Note that the run goes on from a checkpoint; events after that are forgotten, for they will come again."""
+        about, resumed = self.environment, {"tasks": known["tasks"], "forced": forced, "environment": environment()}
+        before = about.get("resumed")
+        about["resumed"] = [*(before if isinstance(before, list) else []), resumed]
+        self._write("environment.json", json.dumps(about, indent=1) + "\n")
+        self._cut_events(known.get("events"))
+
+    def events_so_far(self) -> dict[str, int]:
+        """How long the file of events is."""
+        return {"events": (self.path / "events.jsonl").stat().st_size}
+
+    def secure_events(self) -> None:
+        """Make them safe on the disk."""
+        with (self.path / "events.jsonl").open("ab") as file:
+            os.fsync(file.fileno())
+
+    def _cut_events(self, length: object) -> None:
+        """Forget events after a checkpoint, which will come again, and a last line that was torn."""
+        file = self.path / "events.jsonl"
+        with file.open("r+b" if file.exists() else "w+b") as events:
+            end = events.seek(0, os.SEEK_END)
+            end = length if type(length) is int and 0 <= length <= end else end
+            begin = events.seek(max(end - MOST_BYTES, 0))  # no line is longer, but the file may be
+            found = events.read(end - begin).rfind(b"\n") + 1
+            events.truncate(begin + found if found else 0)
+
+    def _unwritable(self, error: OSError) -> InputError:
+        return InputError(f"cannot write the run's folder {self.path}: {error.strerror}; give another --out")
+
+    @property
+    def result(self) -> dict[str, Any] | None:
+        """What `result.json` says, or None before the run has ended."""
+        file = self.path / "result.json"
+        if not file.exists():
+            return None
+        try:
+            result = json.loads(self._text("result.json"))
+            missing = [key for key in RESULT_KEYS if key not in result]
+            whole = bool(missing) or (_whole(result) and result.pop("sha256", None) in (None, checksum(result)))
+        except (OSError, ValueError, TypeError, KeyError, IndexError, OverflowError, AttributeError, RecursionError):
+            result, missing, whole = None, [], False
+        if missing or not whole:
+            what = f"lacks {', '.join(missing)}" if missing else "cannot be read"
+            raise InputError(f"{file} {what}; delete it and run again")
+        return result
+
+    @property
+    def experiment(self) -> dict[str, Any]:
+        """What `experiment.toml` says."""
+        try:
+            tables = tomllib.loads(self._text("experiment.toml"))
+        except (OSError, ValueError, RecursionError):
+            tables = {}
+        if not tables:  # an empty file would be the built-in experiment, and no run writes one
+            what = (
+                "is not a run's folder, its experiment.toml is empty or cannot be read; give one that `prer run` made"
+            )
+            raise InputError(f"{self.path} {what}")
+        return tables
+
+    def setting(self, key: str) -> str:
+        """One setting of the experiment by its dotted key, as text; "-" where the experiment has no such setting."""
+        value: Any = self.experiment
+        for part in key.split("."):
+            value = value.get(part, "-") if isinstance(value, dict) else "-"
+        return str(value)
+
+    def event(self, event: dict[str, Any]) -> None:
+        """Append one event."""
+        with (self.path / "events.jsonl").open("a", encoding="utf-8") as file:
+            file.write(json.dumps(finite(event), allow_nan=False) + "\n")
+
+    def events(self, follow: bool = False, pause: float = 1.0) -> Iterator[dict[str, Any]]:
+        """The events that are whole, {} for a line that is none; with `follow` also those that come until it ends.
+
+        Raises:
+            InputError: the file is too large to be read.
+        """
+        file, position = self.path / "events.jsonl", 0
+        while True:
+            ended = not follow or not self.running()  # asked before reading: what comes before is then there
+            try:
+                about = file.lstat()
+                if not stat.S_ISREG(about.st_mode):
+                    return  # a pipe would keep us waiting
+                if about.st_size > MOST_EVENTS:
+                    raise InputError(f"{file} is too large; events are read up to {MOST_EVENTS >> 20} MiB")
+                with file.open("rb") as events:
+                    position = position if position <= events.seek(0, os.SEEK_END) else 0  # the run began anew
+                    events.seek(position)
+                    for line in iter(lambda: events.readline(MOST_LINE), b""):
+                        if not line.endswith(b"\n") and len(line) < MOST_LINE:
+                            break  # it is being written
+                        position = events.tell()
+                        yield _event(line)
+            except FileNotFoundError:
+                pass
+            if ended:
+                return
+            time.sleep(pause)
+
+    def newest(self, most: int = GLANCE) -> list[dict[str, Any]]:
+        """The newest events, the last at the end, from so many bytes: quick, however long the run is."""
+        file = self.path / "events.jsonl"
+        try:
+            if not stat.S_ISREG(file.lstat().st_mode):
+                return []  # a pipe would keep us waiting
+            with file.open("rb") as events:
+                size = events.seek(0, os.SEEK_END)
+                events.seek(max(size - most, 0))
+                whole = events.read(most).rpartition(b"\n")[0]
+        except OSError:  # it is only about to begin
+            return []
+        return [_event(line) for line in whole.split(b"\n")]
+
+    @property
+    def failure(self) -> str:
+        """Why the run failed when it was last tried; empty where it did not."""
+        last = self.newest()[-1:]
+        return str(last[0].get("reason", "")) if last and last[0].get("event") == "failed" else ""
+
+    def finish(self, result: dict[str, Any]) -> None:
+        """Write the result; its presence is what makes a run finished, so it appears whole, last or not at all."""
+        self.secure_events()
+        whole = result | {"sha256": checksum(result)}
+        self._write("result.json", json.dumps(whole, indent=1, allow_nan=False) + "\n")
+
+    def _text(self, name: str) -> str:
+        """The text of a file, as long as it is one and not larger than any of ours would be."""
+        return content(self.path / name, MOST_TOML if name.endswith(".toml") else MOST_BYTES).decode("utf-8")
+
+    def _write(self, name: str, text: str) -> None:
+        replace_file(self.path / name, text.encode())
+
+
+def _event(line: bytes) -> dict[str, Any]:
+    try:
+        event = json.loads(line)
+    except (ValueError, RecursionError):
+        return {}
+    return event if isinstance(event, dict) else {}
+
+
+def _whole(result: dict[str, Any]) -> bool:
+    """Whether what is shown of a result has the types that it should have."""
+    numbers = [result["seconds"]["total"], result["memory_floats"][-1], result["memory_samples"][-1]]
+    perhaps = [result[key][part] for key in ("accuracy", "bwt") for part in ("mean", "std")]
+    perhaps += [v for R in result["matrix"] for row in R for v in row]
+    numbers += [v for v in perhaps if v is not None]
+    tasks = {len(R) for R in result["matrix"]} | {len(row) for R in result["matrix"] for row in R}
+    texts = (result["learner"], result["stream"])
+    return (
+        all(isinstance(n, (int, float)) and abs(n) < 1e18 for n in numbers)
+        and all(isinstance(t, str) for t in texts)
+        and len(tasks) == 1
+        and 0 not in tasks
+        and len(result["matrix"]) == len(result["seeds"])
+    )

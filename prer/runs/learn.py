@@ -1,0 +1,121 @@
+"""The loop over the tasks of a stream."""
+
+# S seeds, M tasks
+
+from __future__ import annotations
+
+import hashlib
+import time
+import warnings
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+
+import numpy as np
+
+from prer.address import as_device, as_seeds
+from prer.errors import InputError
+from prer.learners.base import Learner, Observer
+from prer.presets.auto import too_few_steps
+from prer.runs.autosave import Autosave
+from prer.runs.result import KEPT, Measurements, Result, tested
+from prer.streams.stream import Stream
+from prer.streams.task import Task
+from prer.training.computing import computing
+
+
+def learn(
+    stream: Iterable[Task],
+    learner: Learner,
+    *,
+    seeds: int | Sequence[int] = 5,
+    device: str = "auto",
+    observe: Observer | None = None,
+    autosave: Autosave | None = None,
+    warned: bool = False,
+) -> Result:
+    """Learn the tasks of a stream one after another, all seeds together, testing every task seen after each.
+
+    It computes with one thread, unless OMP_NUM_THREADS is set, and leaves torch's settings as they were.
+
+    Args:
+        stream: the tasks; a `Stream`, or tasks that are not known in advance (`prer.arriving`).
+        learner: what learns them; it begins anew, or where the autosave's checkpoint is.
+        seeds: how many (0, 1, ...), or which.
+        device: "cpu", "cuda" or "auto".
+        observe: called with a dictionary for every epoch, every task and every figure of health.
+        autosave: saves the run while it goes, and lets it go on.
+        warned: whether somebody has said already that tasks are too small for the learner's settings; else Python does.
+
+    Example:
+        >>> from prer import Naive
+        >>> x, y = np.random.default_rng(0).normal(size=(80, 4)), np.repeat(["a", "b", "c", "d"], 20)
+        >>> result = learn(Stream.split(x, y), Naive(epochs=1), seeds=2, device="cpu")
+        >>> result.matrix.shape
+        (2, 2, 2)
+    """
+    seeds, device = as_seeds(seeds), as_device(device)
+    with computing(device):
+        return learn_tasks(stream, learner, seeds, device, observe, autosave, warned)
+
+
+def learn_tasks(
+    stream: Iterable[Task],
+    learner: Learner,
+    seeds: tuple[int, ...],
+    device: str,
+    observe: Observer | None,
+    autosave: Autosave | None,
+    warned: bool,
+) -> Result:
+    """Do what `learn` does, in the process as it is; a run with an autosave goes on from its checkpoint."""
+    begin, name = autosave.begin if autosave else time.perf_counter(), getattr(stream, "name", "arriving")
+    met: list[Task] = []
+    ledger, done = Measurements(), autosave.before.about["tasks"] if autosave and autosave.before else 0
+    for task in stream.to(device) if isinstance(stream, Stream) else (task.to(device) for task in stream):
+        if not met:
+            learner.start(task.x.shape[1:], seeds, device, observe)
+        met.append(task)
+        if len(met) <= done:
+            continue  # it was learned before
+        few = "" if warned else too_few_steps(learner.phases(*task.size), learner.batch, task.size[0])
+        if few:
+            warnings.warn(few, stacklevel=3)  # points at the caller of `learn`
+            warned = True
+        if autosave and autosave.before:
+            ledger = Measurements.of(autosave.restore(learner, met[:-1])["ledger"], done, len(seeds))
+        elif autosave:
+            autosave.follow(learner, {"tasks": done, "ledger": ledger.copied(), "notes": learner.notes()})
+        ledger.untrained.append(np.full(len(seeds), np.nan))
+        if task.head < len(learner.heads_):  # an earlier task has made its head: what is it worth already?
+            ledger.foresee(tested(learner, task), tested(_beginner(learner, met), task))
+        learner.learn(task)
+        learner.trained_, done = {}, len(met)
+        learner.observe_({"event": "task", "task": task.index} | ledger.test(learner, met))
+    if not met:
+        raise InputError("there are no tasks to learn")
+    if autosave and autosave.before:
+        raise InputError(f"{autosave.checkpoint.path} knows more tasks than there are; delete it to begin anew")
+    seconds = {**learner.seconds_, "total": time.perf_counter() - begin}
+    matrix, untrained = ledger.matrix(), np.stack(ledger.untrained, axis=1)
+    about = {"digest": digest_of(learner, matrix), "learner": learner.name, "stream": name, "device": device}
+    kept = {key: getattr(ledger, key) for key in KEPT}
+    return Result(seeds, matrix, untrained, **kept, seconds=seconds, **about)
+
+
+def _beginner(learner: Learner, met: Sequence[Task]) -> Learner:
+    """The learner as it was before it learned anything; its weights have addresses, so they come again."""
+    beginner = replace(learner)
+    beginner.start(met[0].x.shape[1:], learner.address_.seeds, learner.address_.device)
+    for task in met:
+        if task.head == len(beginner.heads_):
+            Learner.meet(beginner, task)  # not DGR's own, which trains a generator
+    return beginner
+
+
+def digest_of(learner: Learner, matrix: np.ndarray) -> str:
+    """sha256 over everything a run has learned: two runs with the same digest ended in the same state."""
+    sha = hashlib.sha256(np.ascontiguousarray(matrix).tobytes())
+    for name, tensor in sorted(learner.state().items()):
+        sha.update(f"{name} {tensor.dtype} {tuple(tensor.shape)}".encode())
+        sha.update(tensor.detach().cpu().contiguous().numpy().tobytes())
+    return sha.hexdigest()

@@ -1,0 +1,54 @@
+"""The names that version 0.1.0 gave to the folders of runs."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from typing import TYPE_CHECKING, Any
+
+from prer.settings import MOVED
+
+if TYPE_CHECKING:
+    from prer.runs.experiment import Experiment
+
+# The settings of schema 1, whose hash covered all of them. This list never changes.
+STREAM = (
+    "data kind classes_per_task tasks order shuffle count degrees domains draw label "
+    "size fit crop flip resplit validation"
+)
+ANY = "channels hidden embedding normalise dropout batch epochs lr optimiser"
+OWN = {
+    "naive": "",
+    "joint": "",
+    "lwf": "form size weight softness memory_batch",
+    "ewc": "weight form fading fisher samples",
+    "si": "weight damping",
+    "gem": "size margin memory_batch",
+    "agem": "size memory_batch",
+    "er": "size weight distance memory_batch",
+    "replay": "size selection weight memory_batch",
+    "der": "size weight label_weight memory_batch",
+    "dgr": "latent epochs_generator lr_generator weight memory_batch",
+    "prer": "schedule epochs_autoencoder epochs_flow lr_autoencoder decay_autoencoder lr_flow decay_flow weight anchor "
+    "distance share augment temperature sparsity sparsity_on labels label_weight density levels blocks norm condition "
+    "condition_size one_hot class_prior bounded permutation restart reencode jitter clamp",
+}
+
+
+def hash_of_schema_1(experiment: Experiment) -> str | None:
+    """The hash that the experiment had in version 0.1.0; None for one that this version could not express."""
+    name = experiment.learner.name
+    if name not in OWN:
+        return None
+    tables, names = experiment.tables(), {"stream": STREAM.split(), "learner": f"{ANY} {OWN[name]}".split()}
+    old = {f"{table}.{key}": MOVED.get(f"{table}.{key}", f"{table}.{key}") for table in names for key in names[table]}
+    if not {f"{table}.{key}" for table in names for key in experiment.chosen()[table]} <= {
+        *old.values(),
+        "learner.name",
+    }:
+        return None
+    content: dict[str, Any] = {key: tables[key] for key in ("seeds", "device")}
+    for table, keys in names.items():
+        content[table] = {key: tables[table][old[f"{table}.{key}"].partition(".")[2]] for key in keys}
+    content["learner"]["name"] = name
+    return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()[:8]

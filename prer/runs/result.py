@@ -1,0 +1,122 @@
+"""What a run finds out: the matrix, what is kept of the past, and all that follows from them."""
+
+# S seeds, M tasks
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass, field, fields
+from typing import Any
+
+import numpy as np
+
+from prer.disk import finite
+from prer.errors import InputError
+from prer.learners.base import Learner
+from prer.runs import metrics as evaluation
+from prer.streams.task import Task
+from prer.version import __version__
+
+KEPT = ("memory_floats", "memory_samples", "transient_floats")
+
+
+@dataclass(frozen=True)
+class Result:
+    """What a run found out; `to_json` is the contract of `result.json`.
+
+    Attributes:
+        seeds: of the run.
+        matrix: accuracies [S, M, M] in per cent; NaN where not evaluated.
+        untrained: accuracy on each task before anything is learned [S, M]; NaN where its head was not there.
+        memory_floats: scalars kept of the past after each task, for one seed.
+        memory_samples: raw samples kept after each task.
+        transient_floats: scalars in copies that lived only while each task was learned.
+        seconds: by phase.
+        digest: sha256 over the final state and the matrix.
+        learner: its name.
+        stream: its name.
+        device: where it ran.
+    """
+
+    seeds: tuple[int, ...]
+    matrix: np.ndarray
+    untrained: np.ndarray
+    memory_floats: list[int]
+    memory_samples: list[int]
+    transient_floats: list[int]
+    seconds: dict[str, float]
+    digest: str
+    learner: str
+    stream: str
+    device: str
+
+    @property
+    def metrics(self) -> dict[str, dict | None]:
+        """Accuracy, BWT and the others by name, each with mean, std and values."""
+        return evaluation.summary(self.matrix, self.untrained)
+
+    def to_json(self) -> dict[str, Any]:
+        """The result as plain values, with every metric."""
+        arrays = {"matrix": finite(self.matrix.tolist()), "untrained": finite(self.untrained.tolist())}
+        plain = {name: value for name, value in vars(self).items() if name not in ("seeds", *arrays)}
+        return {"seeds": list(self.seeds)} | arrays | self.metrics | plain | {"version": __version__}
+
+
+@dataclass
+class Measurements:
+    """What is known of a run so far. Its arrays are replaced, never changed, so a copy of its lists is a copy."""
+
+    rows: list[np.ndarray] = field(default_factory=list)  # of the matrix: accuracies [S, tasks tested]
+    untrained: list[np.ndarray] = field(default_factory=list)  # [S]
+    memory_floats: list[int] = field(default_factory=list)
+    memory_samples: list[int] = field(default_factory=list)
+    transient_floats: list[int] = field(default_factory=list)
+
+    @classmethod
+    def of(cls, values: dict[str, Any], tasks: int, seeds: int) -> Measurements:
+        """As it was written down after so many tasks."""
+        try:
+            rows, untrained = ([np.array(row, float) for row in values[key]] for key in ("rows", "untrained"))
+            kept = {key: list(values[key]) for key in KEPT}
+        except (KeyError, TypeError, ValueError, OverflowError):
+            rows, untrained, kept = [], [], {}
+        widths = [row.shape in ((seeds, i), (seeds, i + 1)) for i, row in enumerate(rows, 1)]
+        whole = all(widths) and all(a.shape == (seeds,) for a in untrained)
+        whole = whole and not any((a < 0).any() or (a > 100).any() for a in [*rows, *untrained])
+        whole = whole and all(type(n) is int and n >= 0 for counts in kept.values() for n in counts)
+        if not whole or {len(rows), len(untrained), *map(len, kept.values())} != {tasks} or len(kept) != len(KEPT):
+            raise InputError("the results so far have no sense; delete the checkpoint to begin anew")
+        return cls(rows, untrained, **kept)
+
+    def copied(self) -> dict[str, list]:
+        """As it is now, whatever comes."""
+        return {f.name: list(getattr(self, f.name)) for f in fields(self)}
+
+    def test(self, learner: Learner, tasks: Sequence[Task]) -> dict[str, Any]:
+        """A new row: the accuracy on every task seen, and what is kept of the past; as plain values."""
+        self.rows.append(np.stack([tested(learner, seen) for seen in tasks], axis=1))
+        kept = (learner.memory_floats(), learner.memory_samples(), learner.transient_floats_)
+        for key, value in zip(KEPT, kept, strict=True):
+            getattr(self, key).append(value)
+        return {"accuracy": self.rows[-1].tolist()} | dict(zip(KEPT, kept, strict=True))
+
+    def foresee(self, accuracy: np.ndarray, untrained: np.ndarray) -> None:
+        """Note what the newest task's head is worth before it learns the task, and before anything was learned."""
+        self.rows[-1] = np.column_stack([self.rows[-1], accuracy])
+        self.untrained[-1] = untrained
+
+    def matrix(self) -> np.ndarray:
+        """R [S, M, M], NaN where not evaluated."""
+        R = np.full((len(self.rows[0]), len(self.rows), len(self.rows)), np.nan)
+        for i, row in enumerate(self.rows):
+            R[:, i, : row.shape[1]] = row
+        return R
+
+
+def tested(learner: Learner, task: Task) -> np.ndarray:
+    """The accuracy on a task [S], and the time it took on the learner's clock."""
+    begin = time.perf_counter()
+    accuracy = learner.accuracy(task).double().cpu().numpy()
+    learner.seconds_["evaluation"] += time.perf_counter() - begin
+    return accuracy

@@ -1,0 +1,28 @@
+"""Ctrl-C and SIGTERM, handled in a scope."""
+
+from __future__ import annotations
+
+import signal
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+
+STOPPING = (signal.SIGINT, signal.SIGTERM)
+
+
+@contextmanager
+def on_stop(handler: Callable[[int], None]) -> Iterator[None]:
+    """Call the handler with the number of each such signal; only the main thread can listen to signals."""
+    listening = threading.current_thread() is threading.main_thread()
+    before = {number: signal.signal(number, lambda number, _: handler(number)) for number in STOPPING * listening}
+    try:
+        yield
+    finally:
+        for number, previous in before.items():
+            signal.signal(number, previous)
+
+
+def default_handlers() -> None:
+    """Let the next such signal end the process."""
+    for number in STOPPING:
+        signal.signal(number, signal.SIG_DFL)

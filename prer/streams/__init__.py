@@ -1,0 +1,1 @@
+"""Tasks in order: what is learned, one after another."""

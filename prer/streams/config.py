@@ -1,0 +1,152 @@
+"""The stream of an experiment: which data it reads, and how tasks are made of it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal
+
+from prer.data.arrays import Data, as_pair, as_samples
+from prer.data.catalogue import CATALOGUE, is_here, load_named
+from prer.data.entry import Progress, silent
+from prer.data.files import find, read
+from prer.data.reading import Reading
+from prer.data.resizing import Fit, coloured, resized
+from prer.errors import InputError
+from prer.settings import setting
+from prer.streams.stream import Stream
+from prer.text import did_you_mean
+
+
+@dataclass(kw_only=True)
+class StreamConfig:
+    """Where the tasks come from."""
+
+    data: str = setting("digits", "a name of the catalogue, or a path to a file or folder")
+    kind: Literal["split", "permuted", "rotated", "domain"] = setting(
+        "split", "split: new classes in each task; permuted, rotated, domain: the same classes seen in another way"
+    )
+    classes_per_task: int = setting(2, "classes in each task (split)", low=2)
+    tasks: tuple[tuple[str | int, ...], ...] = setting((), "the labels of each task, where they are to be chosen")
+    order: tuple[str | int, ...] = setting((), "the labels in the order in which they arrive; none: by label")
+    shuffle: bool = setting(False, "put the labels into a random order")
+    count: int = setting(10, "tasks (permuted, rotated)", low=2, high=10_000)
+    degrees: float = setting(180.0, "angle of the last task (rotated)")
+    domains: tuple[str, ...] = setting((), "further data of the same classes, each a name or a path (domain)")
+    shuffle_seed: int = setting(0, "of random orders of labels or pixels", low=0)
+    label: str | int = setting("", "the column that holds the label (tables); none: the last")
+    size: int = setting(0, "bring images to so many pixels a side; 0: as they are", low=0, high=4096)
+    fit: Fit = setting("resize", "how: resize, or pad (and crop what is larger)")
+    crop: int = setting(0, "move images at random by up to so many pixels in training", low=0, high=4096)
+    flip: bool = setting(False, "mirror images at random in training")
+    resplit: float = setting(
+        0.0, "test share of a balanced split per seed; 0: the given test part, or 0.2", low=0, high=0.95
+    )
+
+    validation: float = setting(
+        0.0, "test on this share of the training part instead of the test part, as a search must", low=0, high=0.9
+    )
+
+    @property
+    def name(self) -> str:
+        """What results call the data."""
+        return self.data if self.data in CATALOGUE else Path(self.data).name or "data"
+
+    def is_there(self) -> bool:
+        """Whether the data can be read now, without a download."""
+        named = (self.data, *self.domains)
+        return all(is_here(data) if data in CATALOGUE else find(data) is not None for data in named)
+
+    def build(self, progress: Progress = silent) -> Stream:
+        """Read the data, fetching it first where that is needed, and make its tasks."""
+        self._check()
+        stream = self._stream(progress)
+        stream = stream.validated(self.validation) if self.validation else stream
+        return stream.augmented(crop=self.crop, flip=self.flip) if self.crop or self.flip else stream
+
+    def _stream(self, progress: Progress) -> Stream:
+        sources = [self._load("stream.data", self.data, progress)]
+        sources += [self._load("stream.domains", data, progress) for data in self.domains]
+        about: dict[str, Any] = {"resplit": self.resplit or None, "name": self.name}
+        if self.kind == "domain":
+            return _one_head(Stream.of(_alike(sources), **about))
+        if self.kind == "permuted":
+            return Stream.permuted(sources[0], tasks=self.count, seed=self.shuffle_seed, **about)
+        if self.kind == "rotated":
+            return Stream.rotated(sources[0], tasks=self.count, degrees=self.degrees, **about)
+        chosen = {"tasks": self.tasks or None, "order": self.order or None}
+        shuffle = self.shuffle_seed if self.shuffle else None
+        return Stream.split(sources[0], classes_per_task=self.classes_per_task, **chosen, shuffle=shuffle, **about)
+
+    def _load(self, key: str, data: str, progress: Progress) -> Data:
+        loaded = load(data, label=str(self.label), size=self.size, fit=self.fit, progress=progress, key=key)
+        if not self.size:
+            return loaded
+        x = as_samples(loaded.x)
+        if x.dim() == 2:
+            raise InputError(f"stream.size={self.size}: {data} holds vectors; only images can be brought to a size")
+        try:
+            reading = Reading(size=self.size, fit=self.fit)
+            return loaded._replace(x=resized(x, self.size, self.fit), checked=True, reading=reading)
+        except (RuntimeError, MemoryError):  # torch's way to say that memory is short
+            raise InputError(f"stream.size={self.size}: so many pixels do not fit into memory; take fewer") from None
+
+    def _check(self) -> None:
+        """Refuse what would silently have no effect."""
+        if self.kind == "domain" and not self.domains:
+            raise InputError("stream.kind='domain' needs a second domain; name it by stream.domains=[...]")
+        usual = StreamConfig()
+        for key, (matters, where) in {
+            "domains": (self.kind == "domain", "stream.kind='domain'"),
+            "tasks": (self.kind == "split", "stream.kind='split'"),
+            "order": (self.kind == "split" and not self.tasks, "stream.kind='split' without stream.tasks"),
+            "shuffle": (self.kind == "split" and not self.tasks, "stream.kind='split' without stream.tasks"),
+            "count": (self.kind in ("permuted", "rotated"), "stream.kind='permuted' or 'rotated'"),
+            "degrees": (self.kind == "rotated", "stream.kind='rotated'"),
+            "shuffle_seed": (self.shuffle or self.kind == "permuted", "stream.shuffle=true or stream.kind='permuted'"),
+            "fit": (self.size > 0, "stream.size"),
+        }.items():
+            if not matters and getattr(self, key) != getattr(usual, key):
+                raise InputError(f"stream.{key} has a meaning only with {where}; leave it out, or set that")
+
+
+def load(
+    data: str,
+    *,
+    label: str = "",
+    size: int = 0,
+    fit: Fit = "resize",
+    progress: Progress = silent,
+    key: str = "stream.data",
+) -> Data:
+    """The samples behind a name of the catalogue or a path; the settings are those of `StreamConfig`."""
+    if data in CATALOGUE:
+        if label:
+            raise InputError(f"stream.label={label!r} has a meaning for tables only, and {data} is none; leave it out")
+        return load_named(data, progress)
+    path = find(data)
+    if path is not None:
+        return read(path, label=label, size=size, fit=fit)
+    hint = did_you_mean(data.lower(), CATALOGUE)
+    raise InputError(f"{key}={data!r} is neither a file nor a known data set{hint}")
+
+
+def _alike(domains: Sequence[Data]) -> list[Data]:
+    """Domains with the same classes and the same shape; grey images get colours where others have them."""
+    xs = [as_pair(data)[0] for data in domains]
+    if len({x.shape[2:] for x in xs}) > 1 or (xs[0].dim() == 2 and len({x.shape for x in xs}) > 1):
+        sizes = ", ".join("x".join(map(str, x.shape[1:])) for x in xs)
+        what = "set stream.size, 32 say" if all(x.dim() == 4 for x in xs) else "give as many features in each"
+        raise InputError(f"the domains' samples have different shapes ({sizes}); {what}")
+    if len({x.shape[1] for x in xs}) > 1:
+        xs = [coloured(x) for x in xs]
+    return [data._replace(x=x, checked=True) for data, x in zip(domains, xs, strict=True)]
+
+
+def _one_head(stream: Stream) -> Stream:
+    for task in stream:
+        if task.head:
+            new = next(label for label in task.labels if label not in stream[0].labels)
+            raise InputError(f"domain {task.index + 1} has class {new!r}, the first has not; they must have the same")
+    return stream

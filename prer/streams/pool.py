@@ -1,0 +1,74 @@
+"""All samples of a source in one place, from whatever form they come in: what tasks are made of."""
+
+# N samples, C channels, H and W image
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from prer.data.arrays import Data, as_pair
+from prer.data.frames import is_frame
+from prer.data.reading import Reading
+from prer.errors import InputError
+from prer.streams.task import Label
+
+
+class Pool(NamedTuple):
+    """All samples of a source, and which rows each label has."""
+
+    x: Tensor  # [N, C, H, W] or [N, features]
+    rows: dict[Label, np.ndarray]  # of each label
+    order: list[Label]  # in which labels arrive, unless somebody says otherwise
+    held: np.ndarray | None  # which samples the given test part holds [N]; None asks for a split of our own
+    share: float  # of every class that a split of our own keeps for testing
+    reading: Reading  # how the samples were read
+
+
+def as_pool(x: Any, y: Any, test: Any, resplit: float | None) -> Pool:
+    """Samples and labels from wherever they come, checked, in one place."""
+    data = x if isinstance(x, Data) else _as_data(x, y)
+    samples, labels = as_pair(data)
+    tests = data.tests
+    if test is not None:
+        other = _as_data(*test) if isinstance(test, tuple) and len(test) == 2 else _as_data(test, y)
+        more, more_labels = as_pair(other, may_be_dark=True)
+        more = data.reading.arranged(more, other.reading.columns)
+        if more.shape[1:] != samples.shape[1:] or more.dtype != samples.dtype:
+            raise InputError("the test part has other shapes or types than the training part; make them alike")
+        if labels.dtype.kind != more_labels.dtype.kind:
+            raise InputError("the labels of one part are numbers and of the other strings; make them alike")
+        samples, labels, tests = torch.cat([samples, more]), np.concatenate([labels, more_labels]), len(more)
+    share = 0.2 if resplit is None else resplit
+    if not 0 < share < 1:
+        raise InputError(f"resplit={share:g}: the test share must lie between 0 and 1")
+    held = np.arange(len(samples)) >= len(samples) - tests if tests and resplit is None else None
+    there, codes, counts = np.unique(labels, return_inverse=True, return_counts=True)
+    each = np.split(np.argsort(codes, kind="stable"), np.cumsum(counts)[:-1])
+    rows = dict(zip(there.tolist(), each, strict=True))
+    return Pool(samples, rows, [label for label in data.order or rows if label in rows], held, share, data.reading)
+
+
+def _as_data(x: Any, y: Any) -> Data:
+    if y is None or isinstance(y, str) or is_frame(x):  # its columns have names
+        from prer.data.rows import as_data
+
+        return as_data(x, y)
+    return Data(x, y)
+
+
+def check_parts(pool: Pool, labels: Sequence[Label]) -> None:
+    """Every class has something to learn from and something to be tested on."""
+    for label in labels:
+        held = None if pool.held is None else pool.held[pool.rows[label]]
+        if held is None and len(pool.rows[label]) < 2:
+            raise InputError(
+                f"class {label!r} has one sample; two are needed, one to learn from and one to be tested on"
+            )
+        if held is not None and (held.all() or not held.any()):
+            where = "training" if held.all() else "test"
+            raise InputError(f"class {label!r} has no sample in the {where} part; set stream.resplit, 0.2 say")

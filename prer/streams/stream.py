@@ -1,0 +1,321 @@
+"""Tasks in order. One copy of the data serves all seeds and all tasks; a split is a list of rows."""
+
+# S seeds, N samples in all, n training samples of a task, B batch, C channels, H and W image
+
+from __future__ import annotations
+
+import hashlib
+import math
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from prer.address import Address
+from prer.data.arrays import Data
+from prer.data.reading import Reading
+from prer.errors import InputError
+from prer.streams.pool import Pool, as_pool, check_parts
+from prer.streams.task import Label, Split, Task, moved
+from prer.streams.transforms import Moves, Permuted, Rotated, View
+
+
+@dataclass(frozen=True, eq=False)
+class Stream:
+    """Tasks in order.
+
+    Example:
+        >>> x, y = np.random.rand(60, 20), np.repeat(["ant", "bee", "cat", "dog"], 15)
+        >>> stream = Stream.split(x, y, classes_per_task=2)
+        >>> [task.labels for task in stream]
+        [('ant', 'bee'), ('cat', 'dog')]
+    """
+
+    tasks: tuple[Task, ...]
+    name: str = "arrays"
+
+    @classmethod
+    def split(
+        cls,
+        x: Any,
+        y: Any = None,
+        *,
+        classes_per_task: int = 2,
+        tasks: Sequence[Sequence[Label]] | None = None,
+        order: Sequence[Label] | None = None,
+        shuffle: int | None = None,
+        test: Any = None,
+        resplit: float | None = None,
+        name: str = "arrays",
+    ) -> Stream:
+        """Classes in the order of their labels, so many for each task; the last may have fewer, but two at least.
+
+        Args:
+            x: images (N, H, W) or (N, H, W, C), as uint8 or as floats in [0, 1]; or vectors (N, features). Also a
+                torch `Dataset` of pairs, rows such as Hugging Face's, or a pandas frame.
+            y: one label for each sample, numbers from 0 up or strings; of rows or a frame, the label's name.
+            classes_per_task: how many classes a task brings.
+            tasks: the labels each task brings, where they are to be chosen; labels not named are left out.
+            order: the labels in the order in which they are to arrive; labels not named are left out.
+            shuffle: the seed of a random order instead.
+            test: a given test part, as (x, y) or in the form of x.
+            resplit: test share of a balanced split per seed over all the data; None uses the given test part, or
+                0.2 where there is none.
+            name: what results call this data.
+        """
+        pool = as_pool(x, y, test, resplit)
+        names = [_as_label(label) for label in (pool.order if order is None else order)]
+        if shuffle is not None and shuffle is not False:
+            drawn = (Address((int(shuffle),)) / "classes").permutation(len(names))[0]
+            names = [names[i] for i in drawn.tolist()]
+        groups = _groups(pool, names, classes_per_task, tasks)
+        y, made = _places(pool, groups), []
+        for group in groups:
+            made.append(_task(pool, y, group, made, sum(len(task.labels) for task in made)))
+        return cls(tuple(made), name)
+
+    @classmethod
+    def permuted(
+        cls,
+        x: Any,
+        y: Any = None,
+        *,
+        tasks: int = 10,
+        seed: int = 0,
+        test: Any = None,
+        resplit: float | None = None,
+        name: str = "arrays",
+    ) -> Stream:
+        """All classes in every task, with one head; from the second task on the pixels have another order.
+
+        Args:
+            x: as in `split`.
+            y: as in `split`.
+            tasks: how many.
+            seed: of the random orders.
+            test: as in `split`.
+            resplit: as in `split`.
+            name: as in `split`.
+        """
+        pool = as_pool(x, y, test, resplit)
+        _check_count(tasks)
+        shape, address = tuple(pool.x.shape[1:]), Address((seed,)) / "pixels"
+        views = [Permuted.drawn(shape, address / t) for t in range(1, tasks)]
+        return cls(_seen_through(pool, [None, *views]), name)
+
+    @classmethod
+    def rotated(
+        cls,
+        x: Any,
+        y: Any = None,
+        *,
+        tasks: int = 10,
+        degrees: float = 180.0,
+        test: Any = None,
+        resplit: float | None = None,
+        name: str = "arrays",
+    ) -> Stream:
+        """All classes in every task, with one head; the images turn in equal steps from 0 to so many degrees."""
+        pool = as_pool(x, y, test, resplit)
+        if pool.x.dim() == 2:
+            raise InputError("only images can be rotated, these are vectors; permute them instead")
+        _check_count(tasks)
+        if not math.isfinite(degrees):
+            raise InputError(f"degrees={degrees}: a finite number is wanted here")
+        views = [Rotated(degrees * t / (tasks - 1)) for t in range(1, tasks)]
+        return cls(_seen_through(pool, [None, *views]), name)
+
+    @classmethod
+    def of(cls, sources: Iterable[Any], *, resplit: float | None = None, name: str = "arrays") -> Stream:
+        """One task for each (x, y), or (x, y, x_test, y_test); see `arriving`.
+
+        Example:
+            >>> day = lambda: (np.random.rand(30, 4), np.repeat(["cat", "dog"], 15))
+            >>> stream = Stream.of([day(), day()])
+            >>> [task.head for task in stream]  # the second brings more of known classes: the head goes on
+            [0, 0]
+        """
+        tasks = tuple(arriving(sources, resplit=resplit))
+        if not tasks:
+            raise InputError("there are no tasks; give one (x, y) at least")
+        return cls(tasks, name)
+
+    def __iter__(self) -> Iterator[Task]:
+        """The tasks, in order."""
+        return iter(self.tasks)
+
+    def __len__(self) -> int:
+        """The number of tasks."""
+        return len(self.tasks)
+
+    def __getitem__(self, index: int) -> Task:
+        """One task."""
+        return self.tasks[index]
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """The shape of one sample: (C, H, W) or (features,)."""
+        return tuple(self.tasks[0].x.shape[1:])
+
+    @property
+    def reading(self) -> Reading:
+        """How the samples were read; all tasks of a stream are read alike."""
+        return self.tasks[0].reading
+
+    @property
+    def sha256(self) -> str:
+        """A checksum of the data, so that a result can be traced to it."""
+        sha, seen = hashlib.sha256(), set()
+        for task in self.tasks:
+            if id(task.x) not in seen:
+                seen.add(id(task.x))
+                sha.update(f"{task.x.dtype} {tuple(task.x.shape)}".encode())
+                sha.update(task.x.cpu().numpy().data)  # in place: a copy would double the data for a moment
+            split = _split(task)
+            for label, rows in zip(task.labels, split.rows, strict=True):
+                sha.update(repr(label).encode())
+                sha.update(rows.data)
+            if split.held is not None:
+                sha.update(split.held.data)
+        return sha.hexdigest()
+
+    def to(self, device: str) -> Stream:
+        """The same stream with its one copy of the data on a device, if that has room for it."""
+        return replace(self, tasks=tuple(moved(self.tasks, device)))
+
+    def validated(self, share: float) -> Stream:
+        """The same stream, tested on this share of what was to be learned from; its test part is not seen at all.
+
+        A search for settings must not look at the data that will judge them.
+        """
+        splits = {id(task.split): task for task in self.tasks}  # tasks that differ in their views alone share theirs
+        for task in splits.values():
+            if min(np.bincount(task.y[task.train_rows([0])[0]])) < 2:
+                raise InputError(
+                    f"task {task.index + 1} has a class with one sample to learn from; none can be held out"
+                )
+        held_out = {key: replace(_split(task), validation=share) for key, task in splits.items()}
+        return replace(self, tasks=tuple(replace(task, split=held_out[id(task.split)]) for task in self.tasks))
+
+    def augmented(self, *, crop: int = 0, flip: bool = False) -> Stream:
+        """The same stream, its images cropped and flipped at random in training.
+
+        Args:
+            crop: pixels an image may be moved by in each direction.
+            flip: mirror every second image.
+        """
+        if len(self.shape) == 1:
+            raise InputError("only images can be cropped and flipped, these are vectors")
+        if not 0 <= crop < min(self.shape[1:]):
+            raise InputError(
+                f"crop={crop}: take less than the {min(self.shape[1:])} pixels of an image, and 0 at least"
+            )
+        return replace(self, tasks=tuple(replace(task, moves=Moves(crop, flip)) for task in self.tasks))
+
+
+def _split(task: Task) -> Split:
+    assert isinstance(task.split, Split)  # only a task that was merged has another kind, and no stream holds those
+    return task.split
+
+
+def arriving(sources: Iterable[Any], *, resplit: float | None = None) -> Iterator[Task]:
+    """Tasks as they come, from (x, y) or (x, y, x_test, y_test) each; neither their number nor classes need be known.
+
+    They may differ in size and in classes. A task whose classes are all known to one head brings more data for them,
+    or another domain, and goes on with that head; any other task gets a head of its own.
+
+    Args:
+        sources: any iterable, a generator for instance.
+        resplit: as in `Stream.split`.
+    """
+    seen: list[Task] = []
+    for source in sources:
+        parts = source if isinstance(source, tuple) and not isinstance(source, Data) else (source, None)
+        if len(parts) not in (2, 4):
+            raise InputError(f"task {len(seen) + 1}: give (x, y) or (x, y, x_test, y_test)")
+        pool = as_pool(parts[0], parts[1], (parts[2], parts[3]) if len(parts) == 4 else None, resplit)
+        if not isinstance(source, Data) and getattr(getattr(parts[0], "flags", None), "writeable", True):
+            pool = pool._replace(x=pool.x.clone())  # its owner may well fill the same array with the next task
+        if seen and pool.reading.columns:
+            pool = pool._replace(x=seen[0].reading.arranged(pool.x, pool.reading.columns))
+        if seen and (pool.x.shape[1:] != seen[0].x.shape[1:] or pool.x.dtype != seen[0].x.dtype):
+            raise InputError(f"task {len(seen) + 1} has other shapes or types than the first; make them alike")
+        y, first = _places(pool, [pool.order]), sum(len(task.labels) for task in seen)
+        seen.append(_task(pool, y, pool.order, seen, first))
+        yield seen[-1]
+
+
+def _places(pool: Pool, groups: Sequence[Sequence[Label]]) -> Tensor:
+    """For each sample the place of its label in its group [N]; -1 where no group has it."""
+    y = np.full(len(pool.x), -1)
+    for group in groups:
+        for place, label in enumerate(group):
+            y[pool.rows[label]] = place
+    return torch.from_numpy(y)
+
+
+def _task(pool: Pool, y: Tensor, labels: Sequence[Label], earlier: Sequence[Task], first: int) -> Task:
+    """The next task; `first` is where its classes are counted from."""
+    check_parts(pool, labels)
+    owner = next((task for task in earlier if set(labels) <= set(task.labels)), None)
+    if owner is None and len(labels) < 2:
+        few = f"one class, {labels[0]!r}" if labels else "no class"
+        raise InputError(f"task {len(earlier) + 1} has {few}: there is nothing to tell apart")
+    split = Split(tuple(pool.rows[label] for label in labels), first, pool.held, pool.share)
+    if owner is None:
+        head, outputs, width = 1 + max((task.head for task in earlier), default=-1), range(len(labels)), len(labels)
+    else:
+        places = dict(zip(owner.labels, owner.outputs, strict=True))
+        head, outputs, width = owner.head, [places[label] for label in labels], owner.width
+    return Task(len(earlier), tuple(labels), pool.x, y, split, head, tuple(outputs), width, reading=pool.reading)
+
+
+def _seen_through(pool: Pool, views: Sequence[View | None]) -> tuple[Task, ...]:
+    """A task for each view of one pool, all of them split alike."""
+    y, made = _places(pool, [pool.order]), []
+    for view in views:
+        task = _task(pool, y, pool.order, made, 0)
+        made.append(replace(task, view=view, split=made[0].split if made else task.split))
+    return tuple(made)
+
+
+def _groups(
+    pool: Pool, order: Sequence[Label], per_task: int, tasks: Sequence[Sequence[Label]] | None
+) -> list[list[Label]]:
+    """The labels each task brings."""
+    groups = [[_as_label(label) for label in group] for group in tasks] if tasks is not None else [list(order)]
+    if not groups:
+        raise InputError("there are no tasks; name the labels of one at least")
+    seen: set[Label] = set()
+    for label in (label for group in groups for label in group):
+        if label not in pool.rows:
+            raise InputError(f"class {label!r} is asked for, which no sample has")
+        if label in seen:
+            raise InputError(f"class {label!r} is named twice; in a split stream a class belongs to one task")
+        seen.add(label)
+        check_parts(pool, [label])
+    return _cut(order, per_task) if tasks is None else groups
+
+
+def _cut(order: Sequence[Label], per_task: int) -> list[list[Label]]:
+    """The labels in groups of as many; the last may have fewer, but two at least."""
+    if per_task < 2:
+        raise InputError(f"classes_per_task={per_task}: a task needs two classes at least")
+    if len(order) % per_task == 1 and len(order) > 1:
+        fits = ", ".join(str(k) for k in range(2, min(len(order), 9) + 1) if len(order) % k != 1)
+        last = f"task {len(order) // per_task + 1} has one class, {order[-1]!r}"
+        raise InputError(f"{last}: there is nothing to tell apart; with classes_per_task take one of {fits}")
+    return [list(order[i : i + per_task]) for i in range(0, len(order), per_task)]
+
+
+def _as_label(label: Any) -> Label:
+    """A label of Python, where NumPy or torch gives one of its own."""
+    return label.item() if hasattr(label, "item") else label
+
+
+def _check_count(tasks: int) -> None:
+    if tasks < 1:
+        raise InputError(f"tasks={tasks}: give one at least")

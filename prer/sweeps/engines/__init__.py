@@ -1,0 +1,17 @@
+"""Who computes the points of a sweep."""
+
+from __future__ import annotations
+
+from prer.errors import InputError
+from prer.sweeps.engines.base import Engine
+from prer.sweeps.engines.local import Local, cores
+from prer.text import did_you_mean
+
+
+def engine(name: str, workers: int | None = None) -> Engine:
+    """The engine of this name, with so many workers or one for each core that is ours."""
+    if name in ("ray", "slurm"):
+        raise InputError(f"the engine {name} comes later; take --engine local")
+    if name != "local":
+        raise InputError(f"unknown engine {name!r}{did_you_mean(name, ['local', 'ray', 'slurm'])}")
+    return Local(workers or cores())

@@ -1,0 +1,162 @@
+"""A sweep = a base experiment + axes + draws, as strict TOML; its points are experiments."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from prer.address import Address
+from prer.errors import InputError
+from prer.runs.experiment import KEYS, Experiment, merged, nested, parse_override, reading, tables_of
+from prer.settings import check_keys, typed
+from prer.sweeps.distributions import Choice, Range, as_draw, as_list
+
+OWN_KEYS = ("base", "budget", "draw", "axes", "draws")
+MOST_POINTS = 100_000
+PATIENCE = 30  # for n equally likely values n log n draws find them all: what 30 n draws have not found is not there
+
+
+@dataclass(frozen=True, kw_only=True)
+class Sweep:
+    """Many experiments: every combination of the axes, and for each of them the same draws.
+
+    Attributes:
+        shared: what all points have in common, as the tables of an experiment.
+        axes: for each key the values it takes.
+        draws: for each key how its value is drawn.
+        budget: how many draws there are for each combination.
+        draw: the number that draws them.
+    """
+
+    shared: Mapping[str, Any]
+    axes: Mapping[str, Sequence[Any]]
+    draws: Mapping[str, Choice | Range]
+    budget: int = 1
+    draw: int = 0
+
+    @classmethod
+    def read(cls, path: Path, overrides: Sequence[str] = ()) -> Sweep:
+        """A sweep from a TOML file; an override holds for all points, in place of an axis or draw of its key."""
+        with reading(path, "a sweep in TOML"):
+            given: dict[str, Any] = {}
+            for override in overrides:
+                given = merged(given, parse_override(override))
+            tables = merged(tables_of(path), given)
+            return cls.parse(tables, _base(tables, path), set(_leaves(given)))
+
+    @classmethod
+    def parse(
+        cls, tables: Mapping[str, Any], base: Mapping[str, Any] | None = None, fixed: Set[str] = frozenset()
+    ) -> Sweep:
+        """A sweep from its tables, above those of a base; what is fixed is neither an axis nor drawn."""
+        check_keys(tables, (*OWN_KEYS, *KEYS), "", {})
+        axes = {key: as_list(value, f"axes.{key}") for key, value in _table(tables, "axes").items()}
+        draws = {key: as_draw(value, f"draws.{key}") for key, value in _table(tables, "draws").items()}
+        for key in axes.keys() & draws.keys():
+            raise InputError(f"{key!r} is both in axes and in draws; leave it in one of them")
+        numbers = {"budget": _budget(tables, bool(draws)), "draw": _whole(tables, "draw", 0, 0)}
+        shared = merged(base or {}, {key: value for key, value in tables.items() if key in KEYS})
+        axes = {key: values for key, values in axes.items() if key not in fixed}
+        draws = {key: draw for key, draw in draws.items() if key not in fixed}
+        return cls(shared=shared, axes=axes, draws=draws, **numbers)
+
+    @property
+    def keys(self) -> tuple[str, ...]:
+        """The settings that vary."""
+        return (*self.axes, *self.draws)
+
+    def points(self, stepped: Callable[[Iterable[Any], int], Iterable[Any]] = lambda each, _: each) -> list[Experiment]:
+        """The experiments, each different and each checked, in an order that is the same for ever.
+
+        Args:
+            stepped: shows progress; it is given what makes each point and how many there are at most, and yields it.
+        """
+        most = math.prod(map(len, self.axes.values())) * (self.budget if self.draws else 1)
+        if most > MOST_POINTS:
+            raise InputError(f"the sweep has {most:,} points; {MOST_POINTS:,} are the most, so vary less")
+        found: dict[str, Experiment] = {}
+        for number, settings in enumerate(stepped(self._settings(), most), 1):
+            point = self._point(number, settings)
+            found.setdefault(point.hash, point)
+        return list(found.values())
+
+    def _settings(self) -> Iterator[dict[str, Any]]:
+        drawn = self._drawn() if self.draws else [{}]
+        for values in itertools.product(*self.axes.values()):
+            yield from (dict(zip(self.axes, values, strict=True)) | draws for draws in drawn)
+
+    def _drawn(self) -> list[dict[str, Any]]:
+        """As many different draws as the budget asks for, or as there are."""
+        found: dict[str, dict[str, Any]] = {}
+        for index in itertools.count():
+            if len(found) == self.budget or index > PATIENCE * (len(found) + 10):
+                return list(found.values())
+            values = {key: draw.value(self._bits(key, index)) for key, draw in self.draws.items()}
+            found.setdefault(repr(values), values)
+        raise AssertionError  # counting has no end
+
+    def _bits(self, key: str, index: int) -> int:
+        # The place holds the key and the index alone, so that an axis or a draw more leaves the others as they are.
+        return int((Address((self.draw,)) / "sweep" / key / index).bits(1)[0, 0])
+
+    def _point(self, number: int, settings: Mapping[str, Any]) -> Experiment:
+        tables = dict(self.shared)
+        for key, value in settings.items():
+            tables = merged(tables, nested(key.split("."), value))
+        try:
+            return Experiment.parse(tables)
+        except InputError as error:
+            chosen = ", ".join(f"{key}={value!r}" for key, value in settings.items())
+            raise InputError(f"point {number} of the sweep ({chosen}): {error}") from None
+
+
+def _base(tables: Mapping[str, Any], path: Path) -> dict[str, Any]:
+    """The tables of the experiment that a sweep begins with."""
+    if "base" not in tables:
+        return {}
+    base = path.parent / typed(tables["base"], str, "base")
+    if base.resolve() == path.resolve():
+        raise InputError(f"base={tables['base']!r} is the sweep itself; name an experiment, or leave base out")
+    with reading(base, "an experiment in TOML as base"):
+        values = tables_of(base)
+    check_keys(values, KEYS, f"{base}: ", dict.fromkeys(OWN_KEYS, "it is a key of sweeps, and a base is an experiment"))
+    return values
+
+
+def _table(tables: Mapping[str, Any], name: str) -> dict[str, Any]:
+    """The axes or the draws, their keys checked."""
+    table = tables.get(name, {})
+    if not isinstance(table, dict):
+        raise InputError(f'{name!r} must be a table of settings, such as "learner.lr" = [0.1, 0.01]')
+    others = {"name": "a name makes no other experiment"} | dict.fromkeys(OWN_KEYS, "it is the sweep's own")
+    # Whether there is such a setting is for each point to say, as that depends on its learner.
+    check_keys([key.split(".")[0] for key in table], [key for key in KEYS if key != "name"], f"{name}.", others)
+    return table
+
+
+def _budget(tables: Mapping[str, Any], draws: bool) -> int:
+    if draws and "budget" not in tables:
+        raise InputError("the sweep has draws; say how many for each combination of the axes, such as budget = 30")
+    if "budget" in tables and not draws:
+        raise InputError("budget has a meaning only with [draws]; leave it out, or draw something")
+    return _whole(tables, "budget", 1, 1)
+
+
+def _whole(tables: Mapping[str, Any], key: str, default: int, low: int) -> int:
+    value = typed(tables.get(key, default), int, key)
+    if value < low:
+        raise InputError(f"{key}={value}: take {low} or more")
+    return value
+
+
+def _leaves(tables: Mapping[str, Any], prefix: str = "") -> Iterator[str]:
+    """The dotted keys of all values."""
+    for key, value in tables.items():
+        if isinstance(value, Mapping):
+            yield from _leaves(value, f"{prefix}{key}.")
+        else:
+            yield prefix + key

@@ -1,0 +1,40 @@
+"""What to try after a run."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Callable, Sequence
+from dataclasses import fields
+from pathlib import Path
+
+
+def next_steps(settings: Sequence[str], options: Sequence[str], out: Path, new: Callable[[Sequence[str]], bool]) -> str:
+    """What to try next, with the data and seeds of this run, so that its results are shown beside.
+
+    Args:
+        settings: what the run was told.
+        options: with what it was called beyond that.
+        out: where its folder is.
+        new: whether settings make an experiment, and one that has not been run.
+    """
+    tries = {
+        (*_fitting(settings, "prer"), "learner.name=prer"): "PRER: old tasks are remembered, and no sample is kept",
+        (*_fitting(settings, "naive"), "learner.name=naive"): "what is lost when nothing is done about forgetting",
+        (*_fitting(settings, "joint"), "learner.name=joint"): "the upper reference: all data of all tasks at once",
+        (*settings, "learner.density=gaussian"): "a Gaussian for each class instead of the flow",
+    }
+    steps = {shlex.join(["prer", "run", *words, *options]): what for words, what in tries.items() if new(words)}
+    if not any(word.startswith("stream.data=") for word in settings):
+        steps["prer run stream.data=PATH"] = "your own data: .npz, images, CSV"
+    steps[f"prer show {shlex.quote(str(out))}/*"] = "all results, one line each"
+    lines = [f"  {command}\n      {what}" for command, what in steps.items()]
+    return "\n".join(["What to try next (from scripts/run: write scripts/run in place of prer):", *lines])
+
+
+def _fitting(settings: Sequence[str], learner: str) -> list[str]:
+    """The settings without those that this learner does not have."""
+    from prer.learners import LEARNERS  # only here: who fetches data need not wait for torch
+
+    own = {f"learner.{f.name}" for f in fields(LEARNERS[learner])}
+    keys = [word.partition("=")[0].strip() for word in settings]
+    return [word for key, word in zip(keys, settings, strict=True) if not key.startswith("learner.") or key in own]

@@ -1,0 +1,142 @@
+"""Progress of a run: a live line on a terminal, lines in a log."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from rich.console import Console
+from rich.live import Live
+from rich.progress_bar import ProgressBar
+from rich.table import Table
+from rich.text import Text
+
+from prer.data.entry import Progress, silent
+from prer.runs.fading import Fading
+from prer.runs.observer import RunObserver, Start
+from prer.streams.stream import Stream
+from prer.terminal.console import say, warn
+from prer.terminal.downloads import Downloads
+from prer.text import clock, shown
+
+
+def describe(stream: Stream) -> str:
+    """What is about to be learned."""
+    x, tasks = stream[0].x, [" ".join(shown(label, 20) for label in task.labels) for task in stream]
+    order = " | ".join(tasks[:8]) + (" | ..." if len(tasks) > 8 else "")
+    shape, classes = "x".join(map(str, x.shape[1:])), len({label for task in stream for label in task.labels})
+    what = "vectors of" if x.dim() == 2 else "images"
+    return f"{len(x):,} {what} {shape}, {classes} classes; {len(stream)} tasks: {order[:400]}"
+
+
+def time_left(event: dict[str, Any], tasks: int, phases: dict[str, int], pace: dict[str, float]) -> float:
+    """Seconds to the end, each phase at the pace of its newest epoch (unknown ones at the mean of the known)."""
+    names = list(phases)
+    at = names.index(event["phase"])
+    usual = sum(pace.values()) / len(pace)
+    ahead = {name: epochs * (tasks - 1 - event["task"]) for name, epochs in phases.items()}
+    ahead[event["phase"]] += event["epochs"] - 1 - event["epoch"]
+    for name in names[at + 1 :]:
+        ahead[name] += phases[name]
+    return sum(epochs * pace.get(name, usual) for name, epochs in ahead.items())
+
+
+class Display:
+    """Follows a run. Use it as a context and give it the run's events.
+
+    Args:
+        console: where to write.
+        title: the run's name.
+        tasks: how many there are.
+        phases: each phase's epochs.
+        quiet: say nothing but warnings.
+        verbose: without a terminal, write a line for every epoch instead of every phase of a task.
+    """
+
+    def __init__(
+        self,
+        console: Console,
+        title: str,
+        tasks: int,
+        phases: Mapping[str, int],
+        quiet: bool = False,
+        verbose: bool = False,
+    ) -> None:
+        self.console, self.title, self.tasks, self.quiet, self.verbose = console, title, tasks, quiet, verbose
+        self.phases = dict(phases)
+        self.pace: dict[str, float] = {}  # the newest epoch's seconds, by phase
+        self.fading = Fading()
+        self.live = (
+            Live(console=console, refresh_per_second=8, transient=True) if console.is_terminal and not quiet else None
+        )
+
+    def __enter__(self) -> Display:
+        """Begin to show."""
+        if self.live:
+            self.live.start()
+            self.live.update(Text(f"{self.title}: starting"))
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        """Leave the terminal as it was."""
+        if self.live:
+            self.live.stop()
+
+    def __call__(self, event: dict[str, Any]) -> None:
+        """Show an event."""
+        if event["event"] == "epoch":
+            self._epoch(event)
+        warn(self.console, self.fading.warnings(event))
+
+    def _epoch(self, event: dict[str, Any]) -> None:
+        self.pace[event["phase"]] = event["seconds"]
+        self.phases[event["phase"]] = event["epochs"]  # a task of another size may have others than the first
+        if self.quiet:
+            return
+        text = self.line(event)
+        if self.live:
+            grid = Table.grid(padding=(0, 2))
+            each, before = sum(self.phases.values()), list(self.phases).index(event["phase"])
+            done = event["task"] * each + sum(list(self.phases.values())[:before]) + event["epoch"] + 1
+            grid.add_row(ProgressBar(total=self.tasks * each, completed=done, width=12), text)
+            self.live.update(grid)
+        elif self.verbose or event["epoch"] + 1 == event["epochs"]:
+            say(self.console, text)
+
+    def line(self, event: dict[str, Any]) -> str:
+        """How far the run is after an epoch, and how long it will take."""
+        place = f"task {event['task'] + 1}/{self.tasks}  {event['phase']:<11}"
+        progress = f"epoch {event['epoch'] + 1:>3}/{event['epochs']}  loss {np.mean(event['loss']):>9.3f}"
+        return f"{place} {progress}  {clock(time_left(event, self.tasks, self.phases, self.pace))} left"
+
+
+@dataclass(frozen=True)
+class RunProgress(RunObserver):
+    """Shows a run on a console: its data, its warnings, how far it is and how long it will take.
+
+    Attributes:
+        console: where to write.
+        quiet: say nothing but warnings.
+        verbose: without a terminal, write a line for every epoch instead of every phase of a task.
+    """
+
+    console: Console
+    quiet: bool = False
+    verbose: bool = False
+
+    def fetching(self) -> AbstractContextManager[Progress]:
+        """A bar for each download."""
+        return nullcontext(silent) if self.quiet else Downloads(self.console)
+
+    def training(self, start: Start) -> AbstractContextManager[Display]:
+        """What the run is about, then a line that follows its events."""
+        tasks = len(start.stream)
+        if not self.quiet:
+            say(self.console, describe(start.stream))
+            warn(self.console, start.warnings)
+        if start.learned is not None and not self.quiet:
+            say(self.console, f"going on from {start.folder}, at task {start.learned + 1} of {tasks}")
+        return Display(self.console, start.name, tasks, start.phases, self.quiet, self.verbose)

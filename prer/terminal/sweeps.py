@@ -1,0 +1,147 @@
+"""What a person sees of a sweep: what runs, a line for each point that ends, and all of them in the end."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import closing
+from typing import TypeVar
+
+from rich.console import Console, RenderableType
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, track
+from rich.text import Text
+
+from prer.runs.experiment import Experiment
+from prer.runs.folder import RunFolder
+from prer.sweeps.best import Best
+from prer.sweeps.engines.base import Outcome, Runs
+from prer.terminal.console import say, warn
+from prer.terminal.progress import time_left
+from prer.terminal.tables import hardly_learned, show_runs
+from prer.text import clock, plus_minus
+
+CHECKING = "checking the points of the sweep"
+MANY = 1000  # points; fewer take no time
+MOST_RUNS = 8  # that are named; a terminal has few lines
+SHOWN_ANYWAY = ("learner.name", "stream.data", "seeds")  # columns of every table of runs
+
+T = TypeVar("T")
+
+
+def stepped(console: Console, items: Iterable[T], what: str, total: int) -> Iterable[T]:
+    """The items; where they are many, a terminal shows how far we are with them, and a log how many there are."""
+    if total < MANY:
+        return items
+    if not console.is_terminal:
+        say(console, f"{what}: {total:,}")
+    return track(items, what, total, console=console, transient=True, disable=not console.is_terminal)
+
+
+class Bar(Progress):
+    """How many points have ended, and below how far each is that runs now."""
+
+    def __init__(self, console: Console, runs: Runs) -> None:
+        columns = (TextColumn("{task.description}", markup=False), BarColumn(), MofNCompleteColumn())
+        self.runs = runs
+        # To read what every run has written takes time from those who train, and none of it changes often.
+        shown = console.is_terminal
+        super().__init__(*columns, console=console, transient=True, disable=not shown, refresh_per_second=1)
+
+    def get_renderables(self) -> Iterator[RenderableType]:
+        """The bar and the runs."""
+        yield from super().get_renderables()
+        running = list(self.runs.running)
+        for folder in running[:MOST_RUNS]:
+            yield Text(f"{folder.path.name}  {far(folder)}", no_wrap=True)
+        if len(running) > MOST_RUNS:
+            yield Text(f"and {len(running) - MOST_RUNS} more")
+
+
+def far(folder: RunFolder) -> str:
+    """How long a run will take and how far it is, by its newest epochs; the time first, as a terminal may be narrow."""
+    epochs = [event for event in folder.newest() if event.get("event") == "epoch"]
+    tasks = folder.tasks
+    if not epochs or not tasks:
+        return "starting"
+    last = epochs[-1]
+    try:
+        pace = {event["phase"]: event["seconds"] for event in epochs}
+        known = folder.phases
+        phases = known | {event["phase"]: event["epochs"] for event in epochs if event["phase"] in known}
+        left = clock(time_left(last, tasks, phases, pace))
+        place = f"task {last['task'] + 1}/{tasks}  {last['phase']} {last['epoch'] + 1}/{last['epochs']}"
+    except (ArithmeticError, LookupError, TypeError, ValueError):  # a damaged file must not end the display, or a sweep
+        return "starting"
+    return f"{left} left  {place}"
+
+
+def follow(console: Console, outcomes: Runs, points: Sequence[Experiment]) -> list[Outcome]:
+    """The outcomes in the order of their points; each that comes is a line, and a terminal shows what runs as well."""
+    ended, total, begin = [], len(points), time.monotonic()
+    if outcomes.waiting and not console.is_terminal:
+        names = [point.folder for point in outcomes.waiting]
+        more = f" and {len(names) - MOST_RUNS} more" if len(names) > MOST_RUNS else ""
+        say(console, f"to run, with a line when each has ended: {', '.join(names[:MOST_RUNS])}{more}")
+    with closing(outcomes), Bar(console, outcomes) as bar:
+        task = bar.add_task("runs", total=total)
+        for outcome in outcomes:
+            ended.append(outcome)
+            left = _left(ended, total, time.monotonic() - begin)
+            bar.update(task, completed=len(ended), description=f"runs{left}")
+            if outcome.trained or outcome.error:
+                line = f"{len(ended):>{len(str(total))}}/{total}  {_said(outcome)}{left}"
+                say(console, line, "red" if outcome.error else None)
+    place = {point.hash: i for i, point in enumerate(points)}
+    return sorted(ended, key=lambda outcome: place[outcome.experiment.hash])
+
+
+def _said(outcome: Outcome) -> str:
+    name = outcome.folder.path.name
+    if outcome.error:
+        return f"{name}  failed: {outcome.error}"
+    result = outcome.folder.result
+    assert result is not None
+    return f"{name}  Accuracy {plus_minus(result['accuracy'])}"
+
+
+def _left(ended: Sequence[Outcome], total: int, seconds: float) -> str:
+    """The time left, by the points that ended now; those that were finished before cost nothing."""
+    trained = sum(outcome.trained for outcome in ended)
+    return f"  {clock(seconds / trained * (total - len(ended)))} left" if trained else ""
+
+
+def show_points(console: Console, outcomes: Sequence[Outcome], keys: Sequence[str]) -> None:
+    """The finished points with the settings that vary, the best first."""
+    folders = sorted((outcome.folder for outcome in outcomes if not outcome.error), key=_accuracy, reverse=True)
+    varying = [key for key in keys if len({folder.setting(key) for folder in folders}) > 1]
+    if folders:
+        show_runs(console, folders, [key for key in varying if key not in SHOWN_ANYWAY])
+        warn(console, concerns(folders))
+
+
+def concerns(folders: Sequence[RunFolder]) -> list[str]:
+    """What to be warned of in runs, the best first: each warning once, and a winner that has learned nothing."""
+    found = [text for folder in folders for text in folder.warnings]
+    nothing = hardly_learned(folders[0])
+    return list(dict.fromkeys([*found, nothing] if nothing else found))
+
+
+def _accuracy(folder: RunFolder) -> float:
+    result = folder.result
+    assert result is not None
+    mean = result["accuracy"]["mean"]
+    return float("-inf") if mean is None else mean
+
+
+def about(best: Best, by: str) -> list[str]:
+    """Who won, against how many, and on which data."""
+    lines = [f"{best.point.folder} has the best {by}, {plus_minus(best.metric)}; points compared: {best.compared}"]
+    lines += [f"warning: {text}" for text in concerns([best.folder])]
+    gaps = {"not finished": best.unfinished, "not begun": best.missing}
+    if any(gaps.values()):
+        lines.append("warning: " + " and ".join(f"{n} {what}" for what, n in gaps.items() if n) + ", so not compared")
+    if best.point.stream.validation:
+        lines.append("It was found on stream.validation; the file has none, so that it is tested on the test part")
+    else:
+        lines.append("warning: it was found on the test part, which makes its numbers too good; set stream.validation")
+    return lines

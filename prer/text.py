@@ -1,0 +1,96 @@
+"""Text that is safe to show, in a sentence, on a terminal or on a page, whatever a file or a user has put into it."""
+
+from __future__ import annotations
+
+import difflib
+import unicodedata
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+INVISIBLE = ("Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp")  # Unicode categories
+JOINERS = "\u200c\u200d"  # parts of letters and of emoji
+MOST_KNOWN = 20  # words that a hint lists
+
+
+def printable(text: str) -> str:
+    """Text in which everything invisible, or able to control a terminal or the direction of writing, is escaped.
+
+    Example:
+        >>> printable("caf\\u00e9 \\u202e \\x1b[31m")
+        'café \\\\u202e \\\\x1b[31m'
+    """
+    if text.isprintable():
+        return text
+    return "".join(c if _is_visible(c) else c.encode("unicode_escape", "replace").decode() for c in text)
+
+
+def _is_visible(c: str) -> bool:
+    return c in JOINERS or unicodedata.category(c) not in INVISIBLE
+
+
+def shown(name: object, most: int = 60) -> str:
+    """A path or name for a sentence, printable; of a long one the end, which says most.
+
+    Example:
+        >>> shown("a/very/long/path/to/file.csv", 15)
+        '...to/file.csv'
+    """
+    text = printable(str(name))
+    return text if len(text) <= most else f"...{text[3 - most :]}"
+
+
+def excerpt(value: object, most: int = 400) -> str:
+    """Any value as printable text; of a long one the beginning.
+
+    Example:
+        >>> excerpt("x" * 9, 5)
+        'xxxx…'
+    """
+    text = str(value)
+    return printable(text if len(text) <= most else f"{text[: most - 1]}…")
+
+
+def sentence(error: Exception, most: int = 2000) -> str:
+    """The message of an error as one printable line."""
+    text = printable(str(error))
+    return text if len(text) <= most else f"{text[:most]}..."
+
+
+def did_you_mean(word: str, known: Iterable[str]) -> str:
+    """The end of a sentence about an unknown word: the nearest known one, or all of them.
+
+    Example:
+        >>> did_you_mean("mnits", ["mnist", "svhn"]), did_you_mean("x", ["mnist", "svhn"])
+        (", did you mean 'mnist'?", '; known are mnist, svhn')
+    """
+    words = list(known)
+    close = difflib.get_close_matches(word, words[:1000], n=1, cutoff=0.5)
+    if close:
+        return f", did you mean {shown(close[0], 30)!r}?"
+    more = ", ..." if len(words) > MOST_KNOWN else ""
+    return f"; known are {', '.join(shown(name, 30) for name in words[:MOST_KNOWN])}{more}"
+
+
+def plus_minus(metric: Mapping[str, Any]) -> str:
+    """Mean and standard deviation of a metric, where they are known.
+
+    Example:
+        >>> plus_minus({"mean": 99.414, "std": 0.1}), plus_minus({"mean": None, "std": None})
+        ('99.41 ± 0.10', '-')
+    """
+    if metric["mean"] is None:
+        return "-"
+    return f"{metric['mean']:.2f}" + ("" if metric["std"] is None else f" ± {metric['std']:.2f}")
+
+
+def clock(seconds: float) -> str:
+    """Seconds as a person says them.
+
+    Example:
+        >>> clock(7.2), clock(83), clock(7300)
+        ('7 s', '1 min 23 s', '2 h 1 min')
+    """
+    whole = round(seconds)
+    if whole < 60:
+        return f"{whole} s"
+    return f"{whole // 60} min {whole % 60} s" if whole < 3600 else f"{whole // 3600} h {whole % 3600 // 60} min"

@@ -1,0 +1,1 @@
+"""A phase of training: its steps, its optimisers, its tensors."""

@@ -1,0 +1,108 @@
+"""A training step, repeated: plain on a CPU, a captured graph on a GPU."""
+
+# S seeds, n steps
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+import torch
+from torch import Tensor, nn
+
+from prer.training.optimisers import OPTIMISERS, Name
+
+WARM_UP = 3  # libraries set themselves up in the first calls, which a capture must not see
+
+
+class Step:
+    """Loss, gradient, update.
+
+    On a GPU the step is a graph: after a few ordinary ones it is captured and replayed, so that hundreds of small
+    kernels cost the host no time. The graph itself takes its batch out of the tensors of many steps. Results are those
+    of the plain path.
+
+    Args:
+        loss: a function of a batch's tensors that gives the loss of each seed [S]. Seeds share no parameter, so the
+            gradient of the sum holds each seed's own.
+        parameters: what is trained.
+        optimiser: "adam" or "sgd".
+        lr: its learning rate.
+        before_update: called when gradients are there and before they are used.
+        capture: whether a GPU may record the step; not where it asks for numbers on the host.
+    """
+
+    def __init__(
+        self,
+        loss: Callable[..., Tensor],
+        parameters: Sequence[nn.Parameter],
+        *,
+        optimiser: Name,
+        lr: float,
+        before_update: Callable[[], None],
+        capture: bool = True,
+    ) -> None:
+        self.loss, self.before_update = loss, before_update
+        self.captured = capture and parameters[0].is_cuda
+        self.lr = lr
+        self.rate = torch.tensor(lr, device=parameters[0].device)
+        self.optimiser = OPTIMISERS[optimiser](parameters, self.rate)
+        self.warmed_up = 0
+        self.graph: torch.cuda.CUDAGraph | None = None
+
+    def __call__(self, *tensors: Tensor) -> Tensor:
+        """Train on the batches of n steps, each tensor [S, n, ...]; returns the sum of losses [S].
+
+        No later call may have more steps than the first one.
+        """
+        total = torch.zeros(len(tensors[0]), device=self.rate.device)
+        plain = WARM_UP - self.warmed_up if self.captured else tensors[0].shape[1]
+        for batch in zip(*(t[:, :plain].unbind(1) for t in tensors), strict=True):
+            total += self._aside(*batch) if self.captured else self.plain(*batch)
+            self.warmed_up += 1
+        if plain < tensors[0].shape[1]:
+            if self.graph is None:
+                self._capture(tensors)
+            total += self._replayed([t[:, plain:] for t in tensors])
+        return total
+
+    def slow_down(self, factor: float) -> None:
+        """Go on with this share of the learning rate."""
+        self.rate.fill_(factor * self.lr)
+
+    def plain(self, *batch: Tensor) -> Tensor:
+        """One step."""
+        self.optimiser.zero_grad()
+        loss = self.loss(*batch)
+        loss.sum().backward()
+        self.before_update()
+        self.optimiser.step()
+        return loss.detach()
+
+    def _aside(self, *batch: Tensor) -> Tensor:
+        side = torch.cuda.Stream()
+        side.wait_stream(torch.cuda.current_stream())
+        with torch.cuda.stream(side):
+            loss = self.plain(*batch)
+        torch.cuda.current_stream().wait_stream(side)
+        return loss
+
+    def _replayed(self, tensors: Sequence[Tensor]) -> Tensor:
+        assert self.graph is not None
+        steps = tensors[0].shape[1]
+        for static, new in zip(self.batches, tensors, strict=True):
+            static[:, :steps].copy_(new)
+        self.number.zero_()
+        self.total.zero_()
+        for _ in range(steps):
+            self.graph.replay()
+        return self.total.clone()
+
+    def _capture(self, largest: Sequence[Tensor]) -> None:
+        self.batches = [torch.empty_like(t, memory_format=torch.contiguous_format) for t in largest]
+        self.number = torch.zeros(1, dtype=torch.long, device=self.rate.device)
+        self.total = torch.zeros(len(largest[0]), device=self.rate.device)
+        self.graph = torch.cuda.CUDAGraph()
+        self.optimiser.zero_grad()
+        with torch.cuda.graph(self.graph):
+            self.total += self.plain(*(t.index_select(1, self.number).squeeze(1) for t in self.batches))
+            self.number += 1
