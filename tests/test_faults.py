@@ -14,7 +14,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from folders import (
+from support.folders import (
     RUN,
     begun,
     contents,

@@ -21,6 +21,7 @@ import pandas
 import pyarrow
 import pytest
 import scipy.io
+import scipy.sparse
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -161,19 +162,43 @@ def mat(path, packed=False, **arrays):
         )
 
 
-def mat_bomb(path):
-    """A compressed X that claims more than there is: 2^28 images."""
+def element(kind, data, claimed=None):
+    return struct.pack("<II", kind, len(data) if claimed is None else claimed) + data + bytes(-len(data) % 8)
 
-    def element(kind, data):
-        return struct.pack("<II", kind, len(data)) + data + bytes(-len(data) % 8)
 
-    head = (
-        element(6, struct.pack("<II", 9, 0)) + element(5, struct.pack("<4i", 32, 32, 1, 2**20 - 1)) + element(1, b"X")
-    )
-    head = struct.pack("<II", 14, 2**31) + head + struct.pack("<II", 2, (2**20 - 1) * 1024)
-    mat(path, X=None, y=np.zeros((4, 1)))
-    packed = zlib.compress(head + bytes(1 << 20))
-    path.write_bytes(path.read_bytes() + struct.pack("<II", 15, len(packed)) + packed)
+def mat_head(shape=(32, 32, 1, 4), name=b"X", kind=9, claimed=None):
+    """What precedes the numbers of an array."""
+    dims = struct.pack(f"<{len(shape)}i", *shape)
+    return element(6, struct.pack("<II", kind, 0)) + element(5, dims) + element(1, name, claimed)
+
+
+def crafted_mat(*inside):
+    """A compressed array made byte by byte, after a sound y."""
+
+    def made(path):
+        mat(path, X=None)
+        packed = zlib.compress(struct.pack("<II", 14, 2**31) + b"".join(inside))
+        path.write_bytes(path.read_bytes() + struct.pack("<II", 15, len(packed)) + packed)
+
+    return made
+
+
+# A compressed X that claims more than there is: 2^28 images.
+mat_bomb = crafted_mat(mat_head((32, 32, 1, 2**20 - 1)), element(2, bytes(1 << 20), (2**20 - 1) * 1024))
+
+
+def flipped_mat(name):
+    """A compressed array with one wrong bit, which only the checksum behind the padding can tell."""
+
+    def made(path):
+        arrays = {"X": np.full((5, 5, 1, 5), 7, np.uint8), "y": np.ones((5, 1), np.uint8)}
+        mat(path, **dict.fromkeys(arrays) | {name: arrays[name]})
+        packed = bytearray(zlib.compress(path.read_bytes()[128:], 0))
+        packed[-12] ^= 2  # a number; three bytes of padding and four of the checksum follow the last one
+        mat(path, **arrays | {name: None})
+        path.write_bytes(path.read_bytes() + struct.pack("<II", 15, len(packed)) + packed)
+
+    return made
 
 
 def cut(make, share=0.6):
@@ -305,12 +330,28 @@ HOSTILE = {
     # .mat
     "truncated mat": (cut(mat), "cannot be read"),
     "truncated packed mat": (cut(lambda p: mat(p, True)), "cannot be read"),
+    "mat with a wrong bit in X": (flipped_mat("X"), "cannot be read"),
+    "mat with a wrong bit in y": (flipped_mat("y"), "cannot be read"),
+    "mat with more than its numbers": (crafted_mat(mat_head(), element(2, bytes(4096)), bytes(1)), "cannot be read"),
     "mat bomb": (mat_bomb, "zip bomb"),
     "mat without y": (lambda p: mat(p, y=None), "no arrays X and y"),
     "mat with fewer labels": (lambda p: mat(p, y=np.ones((3, 1))), r"X has shape \(8, 8, 3, 4\) for 3 labels"),
     "mat with a flat X": (lambda p: mat(p, X=np.ones((4, 4))), "give X as"),
     "mat of floats": (lambda p: mat(p, X=np.full((8, 8, 3, 4), 0.5)), "whole numbers from 0 to 255"),
     "mat of complex numbers": (lambda p: mat(p, X=np.full((8, 8, 3, 4), 1j)), "no arrays X and y of plain numbers"),
+    "mat of text": (lambda p: mat(p, X="hello"), "no arrays X and y of plain numbers"),
+    "mat of cells": (lambda p: mat(p, X=np.array([1, "b"], object)), "no arrays X and y of plain numbers"),
+    "mat of structs": (lambda p: mat(p, X={"a": np.eye(3)}), "no arrays X and y of plain numbers"),
+    "sparse mat": (lambda p: mat(p, X=scipy.sparse.csc_array(np.eye(4))), "no arrays X and y of plain numbers"),
+    "mat of a function": (crafted_mat(mat_head(kind=16), element(14, b"")), "no arrays X and y of plain numbers"),
+    # scipy.io.loadmat crashes on the first two of these, and inflates all of the other two.
+    "mat of unknown types": (crafted_mat(mat_head(), element(8, bytes(4096))), "cannot be read"),
+    "mat of nested cells": (
+        crafted_mat(*[mat_head((1, 1), kind=1), element(14, b"", 2**31)] * 100_000),
+        "no arrays X and y of plain numbers",
+    ),
+    "mat with a long name": (crafted_mat(mat_head(name=bytes(1 << 26), claimed=2**32 - 8)), "cannot be read"),
+    "mat that is longer than its shape": (crafted_mat(mat_head(), element(2, bytes(1 << 26))), "cannot be read"),
     "mat with fractional labels": (lambda p: mat(p, y=np.full((4, 1), 0.5)), "fractions"),
     "only the extra part": (lambda p: p.mkdir() or mat(p / "extra_32x32.mat"), "no train_"),
     "mat of two shapes": (

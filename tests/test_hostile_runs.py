@@ -12,8 +12,8 @@ from pathlib import Path
 
 import pytest
 import torch
-from folders import begun, contents, copied, digest, ended, made, outcome, plain, sign, stopped
 from safetensors.torch import load, save
+from support.folders import begun, contents, copied, digest, ended, made, outcome, plain, sign, stopped
 
 from prer.disk import checksum
 

@@ -9,7 +9,7 @@ import time
 import numpy as np
 import pytest
 from filelock import FileLock
-from folders import begun, ended
+from support.folders import begun, ended
 from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
 
 from prer.cli.main import main

@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
-from folders import begun, ended, made, outcome
+from support.folders import begun, ended, made, outcome
 
 from prer.bench import suite
 from prer.cli.main import main

@@ -4,8 +4,8 @@ import shutil
 
 import numpy as np
 import pytest
-from folders import pretended
 from scipy.stats import expon, norm
+from support.folders import pretended
 
 from prer.paper import METHODS, claims, plan, rules
 from prer.paper import variants as ablation

@@ -7,8 +7,8 @@ import re
 
 import numpy as np
 import pytest
-from folders import pretended
 from matplotlib import rc_context
+from support.folders import pretended
 
 from prer.cli.main import main
 from prer.paper import figure2, plan

@@ -8,10 +8,10 @@ from importlib.metadata import version
 
 import numpy as np
 import pytest
-from folders import pretended
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.stats import ttest_ind
+from support.folders import pretended
 
 from prer.paper import METHODS, document, plan, significance, table1, table2
 from prer.paper import variants as ablation

@@ -14,13 +14,13 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
-from fake_runs import HOSTILE, fake, matrix
-from folders import outcome
 from markupsafe import escape
 from matplotlib import rc_context, rcParams
 from rich.console import Console
 from safetensors.numpy import save
 from scipy.stats import ttest_rel
+from support.fake_runs import HOSTILE, fake, matrix
+from support.folders import outcome
 
 import prer
 from prer.cli.main import main

@@ -6,7 +6,7 @@ import shutil
 from functools import cache
 
 import pytest
-from fake_runs import HOSTILE, fake
+from support.fake_runs import HOSTILE, fake
 from test_report import hostile, undrawn  # noqa: F401, a fixture by its name
 
 from prer.report.page import build

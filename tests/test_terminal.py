@@ -8,7 +8,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from folders import RUN, digest, made
+from support.folders import RUN, digest, made
 
 import prer
 from prer.errors import RunError

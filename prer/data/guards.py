@@ -5,7 +5,6 @@ from __future__ import annotations
 import io
 import re
 import warnings
-import zlib
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -58,23 +57,6 @@ def fill(file: Readable, array: np.ndarray) -> np.ndarray:
 def take(file: Readable, count: int) -> bytes:
     """Just so many bytes, which must be few."""
     return fill(file, np.empty(count, np.uint8)).tobytes()
-
-
-class Inflating:
-    """Reads what zlib has compressed, never more of it at a time than is asked for."""
-
-    def __init__(self, file: Readable, length: int) -> None:
-        self._file, self._left, self._zlib = file, length, zlib.decompressobj()
-
-    def read(self, size: int = CHUNK, /) -> bytes:
-        """At most so many bytes; none at the end."""
-        while True:
-            packed = self._zlib.unconsumed_tail or self._file.read(min(CHUNK, self._left))
-            if not self._zlib.unconsumed_tail:
-                self._left -= len(packed)
-            piece = self._zlib.decompress(packed, size)
-            if piece or not packed or self._zlib.eof:
-                return piece
 
 
 class Limited(io.RawIOBase):

@@ -1,15 +1,20 @@
-"""MATLAB's .mat files, version 5 to 7: plain numeric arrays, read without ever trusting what a file claims."""
+"""MATLAB's .mat files, version 5 to 7: plain numeric arrays, read without ever trusting what a file claims.
+
+scipy.io.loadmat cannot replace it: it crashes on unknown type codes and on deeply nested cells, and inflates bombs.
+"""
 
 from __future__ import annotations
 
 import math
 import struct
+import zlib
+from collections.abc import Iterator
 from pathlib import Path
 from typing import BinaryIO, NamedTuple
 
 import numpy as np
 
-from prer.data.guards import Inflating, Readable, check_growth, take
+from prer.data.guards import check_growth
 from prer.errors import InputError
 from prer.text import shown
 
@@ -17,50 +22,37 @@ HEADER, MATRIX, COMPRESSED = 128, 14, 15
 TYPES = {1: "i1", 2: "u1", 3: "<i2", 4: "<u2", 5: "<i4", 6: "<u4", 7: "<f4", 9: "<f8", 12: "<i8", 13: "<u8"}
 COMPLEX, NUMERIC = 0x800, range(6, 16)  # flags and classes of arrays
 VARIABLES = 1000  # more than any such file has
+HEAD = 256  # bytes before the numbers of an array: 240 for 32 axes and a name of 64 characters
+BLOCK = 1 << 16  # packed bytes inflated at a time
 
 
-class Variable(NamedTuple):
-    """An array in a file: where it lies and what it is."""
+class Element(NamedTuple):
+    """Where an element lies in a file."""
 
-    path: Path
     start: int
     length: int
     packed: bool
-    skip: int  # bytes between its start and its numbers
-    shape: tuple[int, ...]
-    type: np.dtype
+
+    def read(self, file: BinaryIO, most: int) -> bytes | bytearray:
+        """Return its first bytes, inflated if they are packed; never inflates more than `most`."""
+        file.seek(self.start)
+        if not self.packed:
+            return file.read(min(self.length, most))
+        inflater, data, left = zlib.decompressobj(), bytearray(), self.length
+        while len(data) < most and not inflater.eof and (packed := file.read(min(BLOCK, left))):
+            data += inflater.decompress(packed, most - len(data))
+            left -= len(packed)
+        return data
 
 
-def variables(path: Path) -> dict[str, Variable]:
-    """The numeric arrays of a file by their names; all else is stepped over."""
-    found, size, start = {}, path.stat().st_size, HEADER
+def arrays(path: Path, *names: str) -> dict[str, np.ndarray]:
+    """Return the plain numeric arrays of a file that have these names."""
     with path.open("rb") as file:
         _check_version(path, file.read(HEADER))
-        for _ in range(VARIABLES):
-            file.seek(start)
-            tag = file.read(8)
-            if len(tag) < 8:
-                break
-            kind, length = struct.unpack("<II", tag)
-            start += 8
-            if start + length > size:
-                raise EOFError
-            if kind in (MATRIX, COMPRESSED):
-                found |= _variable(path, _at(file, start, length, kind == COMPRESSED), start, length, kind)
-            start += length
-    return found
-
-
-def numbers(file: BinaryIO, variable: Variable) -> Readable:
-    """The file, or what is inflated from it, at the first number of an array."""
-    source = _at(file, variable.start, variable.length, variable.packed)
-    take(source, variable.skip)
-    return source
-
-
-def _at(file: BinaryIO, start: int, length: int, packed: bool) -> Readable:
-    file.seek(start)
-    return Inflating(file, length) if packed else file
+        found = {}
+        for element in _elements(file, path.stat().st_size):
+            found |= _described(path, element, element.read(file, HEAD))
+        return {name: _numbers(file, *found[name]) for name in names if name in found}
 
 
 def _check_version(path: Path, header: bytes) -> None:
@@ -72,52 +64,51 @@ def _check_version(path: Path, header: bytes) -> None:
         raise EOFError
 
 
-def _variable(path: Path, source: Readable, start: int, length: int, kind: int) -> dict[str, Variable]:
-    """One array by its name; nothing where it does not hold plain numbers."""
-    elements = _Elements(source)
-    if kind == COMPRESSED and elements.tag()[0] != MATRIX:
-        return {}
-    flags = struct.unpack("<II", elements.small(8))[0]
-    shape = tuple(np.frombuffer(elements.small(4 * 32), "<i4").tolist())
-    name = elements.small(64).decode("ascii", "replace")
-    if flags & 0xFF not in NUMERIC or flags & COMPLEX or min(shape) < 0:
-        return {}
-    code, claimed = elements.tag()
-    if code not in TYPES or claimed != math.prod(shape) * np.dtype(TYPES[code]).itemsize:
-        raise EOFError
-    if kind == COMPRESSED:
-        check_growth(path, claimed, path.stat().st_size)
-    elif elements.place + claimed > length:
-        raise EOFError
-    return {name: Variable(path, start, length, kind == COMPRESSED, elements.place, shape, np.dtype(TYPES[code]))}
-
-
-class _Elements:
-    """The small elements at the start of an array, each a tag and its data, padded to eight bytes."""
-
-    def __init__(self, source: Readable) -> None:
-        self.source, self.place = source, 0
-
-    def take(self, count: int) -> bytes:
-        """So many bytes."""
-        self.place += count
-        return take(self.source, count)
-
-    def tag(self) -> tuple[int, int]:
-        """The type and the bytes of the next element; up to four bytes may lie in the tag itself."""
-        head = self.take(4)
-        kind = struct.unpack("<I", head)[0]
-        if kind >> 16:
-            return kind & 0xFFFF, kind >> 16
-        return kind, struct.unpack("<I", self.take(4))[0]
-
-    def small(self, most: int) -> bytes:
-        """The data of the next element, which must not be large."""
-        before = self.place
-        _, count = self.tag()
-        inside = self.place - before == 4
-        if count > (4 if inside else most):
+def _elements(file: BinaryIO, size: int) -> Iterator[Element]:
+    """Yield the elements of a file that may be arrays; a packed one begins after its tag."""
+    start = HEADER
+    for _ in range(VARIABLES):
+        file.seek(start)
+        tag = file.read(8)
+        if len(tag) < 8:
+            return
+        kind, length = struct.unpack("<II", tag)
+        if start + 8 + length > size:
             raise EOFError
-        data = self.take(count)
-        self.take(-(self.place - before) % 8)
-        return data
+        if kind in (MATRIX, COMPRESSED):
+            yield Element(start + 8, length, True) if kind == COMPRESSED else Element(start, 8 + length, False)
+        start += 8 + length
+
+
+def _described(path: Path, element: Element, head: bytes) -> dict[str, tuple[Element, int, tuple[int, ...], str]]:
+    """Return where the numbers of an array begin, its shape and its type by its name; nothing if it is not plain."""
+    kind, _, _, eight, flags = struct.unpack_from("<5I", head)
+    if kind != MATRIX or flags & 0xFF not in NUMERIC or flags & COMPLEX:
+        return {}
+    _, count, begin = _tag(head, 24)
+    shape = tuple(np.frombuffer(head[begin : begin + count], "<i4").tolist())
+    _, count, begin = _tag(head, -(-(begin + count) // 8) * 8)  # padded to eight bytes
+    name = head[begin : begin + count].decode("ascii", "replace")
+    code, claimed, begin = _tag(head, -(-(begin + count) // 8) * 8)
+    if min(shape) < 0:
+        return {}
+    if eight != 8 or code not in TYPES or claimed != math.prod(shape) * np.dtype(TYPES[code]).itemsize:
+        raise EOFError
+    if element.packed:
+        check_growth(path, claimed, path.stat().st_size)
+    return {name: (element, begin, shape, TYPES[code])}
+
+
+def _tag(head: bytes, place: int) -> tuple[int, int, int]:
+    """Return the type, length and start of some data; up to four bytes may lie in the tag itself."""
+    kind, count = struct.unpack_from("<II", head, place)
+    return (kind & 0xFFFF, kind >> 16, place + 4) if kind >> 16 else (kind, count, place + 8)
+
+
+def _numbers(file: BinaryIO, element: Element, begin: int, shape: tuple[int, ...], code: str) -> np.ndarray:
+    count = math.prod(shape)
+    end = -(-(begin + count * np.dtype(code).itemsize) // 8) * 8
+    data = element.read(file, end + 1)  # to the end of a packed one, where zlib compares the checksum
+    if element.packed and len(data) > end:
+        raise EOFError
+    return np.frombuffer(data, code, count, begin).reshape(shape, order="F")
