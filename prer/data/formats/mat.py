@@ -33,11 +33,11 @@ class Element(NamedTuple):
     length: int
     packed: bool
 
-    def read(self, file: BinaryIO, most: int) -> bytes | bytearray:
+    def read(self, file: BinaryIO, most: int) -> bytearray:
         """Return its first bytes, inflated if they are packed; never inflates more than `most`."""
         file.seek(self.start)
         if not self.packed:
-            return file.read(min(self.length, most))
+            return bytearray(file.read(min(self.length, most)))
         inflater, data, left = zlib.decompressobj(), bytearray(), self.length
         while len(data) < most and not inflater.eof and (packed := file.read(min(BLOCK, left))):
             data += inflater.decompress(packed, most - len(data))
@@ -80,7 +80,7 @@ def _elements(file: BinaryIO, size: int) -> Iterator[Element]:
         start += 8 + length
 
 
-def _described(path: Path, element: Element, head: bytes) -> dict[str, tuple[Element, int, tuple[int, ...], str]]:
+def _described(path: Path, element: Element, head: bytearray) -> dict[str, tuple[Element, int, tuple[int, ...], str]]:
     """Return where the numbers of an array begin, its shape and its type by its name; nothing if it is not plain."""
     kind, _, _, eight, flags = struct.unpack_from("<5I", head)
     if kind != MATRIX or flags & 0xFF not in NUMERIC or flags & COMPLEX:
@@ -99,7 +99,7 @@ def _described(path: Path, element: Element, head: bytes) -> dict[str, tuple[Ele
     return {name: (element, begin, shape, TYPES[code])}
 
 
-def _tag(head: bytes, place: int) -> tuple[int, int, int]:
+def _tag(head: bytearray, place: int) -> tuple[int, int, int]:
     """Return the type, length and start of some data; up to four bytes may lie in the tag itself."""
     kind, count = struct.unpack_from("<II", head, place)
     return (kind & 0xFFFF, kind >> 16, place + 4) if kind >> 16 else (kind, count, place + 8)

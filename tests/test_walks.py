@@ -1,0 +1,66 @@
+"""The two walks of CONTRIBUTING.md: every function that they list is called, in files that follow each other so."""
+
+import re
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from prer import PRER, Naive, learn
+from prer.streams.config import StreamConfig
+
+ROOT = Path(__file__).parents[1]
+WALKS = re.findall(r"\n\n((?:\d+\. `.*\n)+)", (ROOT / "CONTRIBUTING.md").read_text("utf-8"))
+MOST = 15, 6  # files
+
+
+def listed(walk):
+    """Of each step its file and the names of its functions, without their classes."""
+    for line in walk.splitlines():
+        file, *functions = re.findall(r"`([^`]+)`", line.partition(":")[0])
+        yield file, [name.rpartition(".")[2] for name in functions]
+
+
+def called(work):
+    """The functions of the package that are called, by file."""
+    found = {}
+
+    def note(frame, event, _):
+        _, inside, file = frame.f_code.co_filename.partition("/prer/")
+        if event == "call" and inside:
+            found.setdefault(file, set()).add(frame.f_code.co_name)
+
+    sys.setprofile(note)
+    try:
+        work()
+    finally:
+        sys.setprofile(None)
+    return {file.rpartition("prer/")[2]: names for file, names in found.items()}
+
+
+@pytest.fixture
+def table(tmp_path):
+    rng, lines = np.random.default_rng(0), ["a,b,kind"]
+    lines += [f"{rng.normal() + k:.3f},{rng.normal() - k:.3f},{'wxyz'[k]}" for k in range(4) for _ in range(20)]
+    (tmp_path / "table.csv").write_text("\n".join(lines) + "\n")
+    return str(tmp_path / "table.csv")
+
+
+def test_a_batch_goes_from_a_file_to_a_cell_of_the_matrix(table):
+    steps = list(listed(WALKS[0]))
+    found = called(lambda: learn(StreamConfig(data=table).build(), Naive(epochs=1), seeds=1, device="cpu", warned=True))
+    assert len(steps) <= MOST[0]
+    assert [(file, name) for file, names in steps for name in names if name not in found.get(file, ())] == []
+
+
+def test_a_pseudo_sample_goes_from_the_flow_to_the_encoder(table):
+    first, second = StreamConfig(data=table).build()
+    learner = PRER(epochs=1, epochs_autoencoder=1, epochs_flow=1, blocks=2)
+    learner.start(first.x.shape[1:], (0,))
+    learner.learn(first)
+    learner.meet(second)
+    steps, past = list(listed(WALKS[1])), learner.freeze()
+    found = called(lambda: learner.train_autoencoder(second, past))
+    assert len(steps) <= MOST[1]
+    assert [(file, name) for file, names in steps for name in names if name not in found.get(file, ())] == []
