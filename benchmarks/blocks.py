@@ -13,9 +13,9 @@ from pathlib import Path
 
 import torch
 import torch.nn.functional as F
+from flow_steps import our_turns
 
 from prer.bench.clock import alternate, ratio
-from prer.bench.flows import our_turns
 from prer.densities import flow
 from prer.runs.environment import environment
 

@@ -22,7 +22,7 @@ RUN = ["-W", "ignore", "-m", "prer", "run", "learner.name=prer", "--device", "cp
 EPOCHS = ["learner.epochs=3", "learner.epochs_autoencoder=3", "learner.epochs_flow=3"]
 FLOW = """
 import time, torch
-from prer.bench.flows import our_turns
+from flow_steps import our_turns
 torch.set_num_threads(1)
 turn = our_turns(torch.randn(64, 50), torch.arange(64) % 10, 500, "cpu")["training"]
 turn()

@@ -12,15 +12,14 @@ from prer.cli.echo import echo
 
 @click.command()
 @click.option("--quick", is_flag=True, help="Measure little, in less than a minute; for a first look.")
-@click.option("--against", multiple=True, metavar="PEER", help="avalanche, normflows or nflows; may be given again.")
 @click.option("--device", default="auto", show_default=True, help="auto, cpu or cuda.")
 @click.option("--json", "file", type=click.Path(path_type=Path, dir_okay=False), help="Write every time taken there.")
-def bench(quick: bool, against: tuple[str, ...], device: str, file: Path | None) -> None:
-    """Measure what training costs here, in turn with a bare PyTorch loop and with other libraries.
+def bench(quick: bool, device: str, file: Path | None) -> None:
+    """Measure what training costs here, in turn with a bare PyTorch loop.
 
     \b
     prer bench --quick
-    prer bench --against avalanche --json bench.json
+    prer bench --json bench.json
     """
     from prer.bench import suite, table
     from prer.disk import check_output, write_output
@@ -30,8 +29,8 @@ def bench(quick: bool, against: tuple[str, ...], device: str, file: Path | None)
     if file is not None:
         check_output(file, "--json")
     sizes = suite.QUICK if quick else suite.FULL
-    record = suite.measure(sizes, against, device, lambda part: say(console, f"measuring {part}"))
-    options = [*(["--quick"] if quick else []), *(f"--against {name}" for name in against), f"--device {device}"]
+    record = suite.measure(sizes, device, lambda part: say(console, f"measuring {part}"))
+    options = [*(["--quick"] if quick else []), f"--device {device}"]
     record = {"command": " ".join(["prer bench", *options])} | record
     table.show(console, record)
     if file is not None:

@@ -19,14 +19,6 @@ import click
 @click.option("--fast", is_flag=True, help="The built-in digits, three seeds: does it all work?")
 @click.option("--finished", is_flag=True, help="Of the runs that are finished alone; run nothing.")
 @click.option("--data", "paths", multiple=True, metavar="NAME=PATH", help="Read that from there; may be given again.")
-@click.option(
-    "--write",
-    is_flag=False,
-    flag_value="REPRODUCIBILITY.md",
-    metavar="[FILE]",
-    type=click.Path(path_type=Path, dir_okay=False),
-    help="Also write a document of all that has run.  [default: REPRODUCIBILITY.md; with --fast, in --out]",
-)
 def reproduce(
     part: str,
     only: str,
@@ -37,7 +29,6 @@ def reproduce(
     fast: bool,
     finished: bool,
     paths: tuple[str, ...],
-    write: Path | None,
 ) -> None:
     """Make the paper's tables and figure, ours beside the paper's; what is finished is not run again.
 
@@ -45,7 +36,6 @@ def reproduce(
     prer reproduce table1 --fast
     prer reproduce table1 --only mnist,prer
     prer reproduce table1 --data kmnist=my/kmnist10k --workers 2
-    prer reproduce all --write
     """
     from prer.paper.plan import Request, places
     from prer.paper.reproduce import reproduce
@@ -54,6 +44,4 @@ def reproduce(
 
     names = tuple(filter(None, map(str.strip, only.split(","))))
     request = Request(names, device, seeds, fast, places(paths), NAMES, finished)
-    if fast and write is not None and write == Path("REPRODUCIBILITY.md"):
-        write = out / write  # that of the paper's data is not to be lost
-    reproduce(new_console(), part, request, out, workers, write)
+    reproduce(new_console(), part, request, out, workers)

@@ -4,21 +4,20 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
+from typing import NamedTuple
 
 from rich.console import Console
 
 from prer.data.catalogue import CATALOGUE
 from prer.data.fetch import fetch
-from prer.disk import content, replace_file, write_output
+from prer.disk import content, replace_file
 from prer.errors import InputError, RunError
-from prer.paper import document, figure2, plan
-from prer.paper import variants as ablation
-from prer.paper.document import TABLES, Clock, tables_of
+from prer.paper import claims, figure2, plan, significance, table1, table2, variants
 from prer.paper.plan import NOT_RUN, Key, Request
-from prer.paper.tables import save, show
+from prer.paper.tables import Table, save, show
 from prer.report.plotting import import_unconfigured
 from prer.runs.experiment import Experiment
 from prer.runs.folder import MOST_BYTES, RunFolder
@@ -34,10 +33,32 @@ NEEDED: dict[str, Callable[[Request], dict[Key, Experiment]]] = {
     "table2": plan.of_table2,
     "figure2": plan.of_figure2,
     "significance": plan.of_significance,
-    "claims": ablation.experiments,
+    "claims": variants.experiments,
+}
+TABLES = {  # in the order of the document
+    "table1": table1.tables,
+    "significance": significance.tables,
+    "table2": table2.tables,
+    "claims": variants.tables,
 }
 LARGE = "claims"  # not a part of "all" in a quick look
 SLOW = ("prer", "dgr", "gem")  # first, so that no worker is left alone with them
+
+
+class Clock(NamedTuple):
+    """How long a command took, by which most runs of a part were made."""
+
+    folders: Sequence[str]  # of the runs that it made
+    workers: int
+    seconds: float
+
+
+def tables_of(
+    part: str, request: Request, outcomes: Mapping[str, Mapping[Key, Outcome]], asked: Collection[Key] = ()
+) -> list[Table]:
+    """The tables of a part, from what there is of all runs; with rows of those that are asked for."""
+    made = TABLES[part](request, outcomes[part], asked)
+    return [*made, claims.table(request, outcomes)] if part == "claims" else made
 
 
 def parts_of(part: str, fast: bool) -> list[str]:
@@ -45,10 +66,8 @@ def parts_of(part: str, fast: bool) -> list[str]:
     return [name for name in NEEDED if part == name or (part == "all" and not (fast and name == LARGE))]
 
 
-def reproduce(
-    console: Console, part: str, request: Request, out: Path, workers: int = 1, write: Path | None = None
-) -> None:
-    """Make one of the paper's tables, its figure, or everything; `write` also makes the document of it all.
+def reproduce(console: Console, part: str, request: Request, out: Path, workers: int = 1) -> None:
+    """Make one of the paper's tables, its figure, or everything.
 
     Raises:
         RunError: when everything else is done, if a run that is needed is missing.
@@ -75,10 +94,6 @@ def reproduce(
                 say(console, f"Written: {', '.join(map(str, save(name, tables_of(name, whole, every), out)))}")
             else:
                 missing |= plot(console, outcomes, out)
-    if write is not None:
-        every = {name: existing(NEEDED[name](whole), out) for name in TABLES}
-        write_output(write, document.text(whole, every, clocks(out)).encode(), "--write")
-        say(console, f"Written: {write}")
     if part == "all" and request.fast:
         say(console, f"The {LARGE} are left out, too many runs for a quick look: prer reproduce {LARGE} --fast")
     if missing and not request.finished:

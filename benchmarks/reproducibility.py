@@ -1,32 +1,34 @@
-"""REPRODUCIBILITY.md: every number of the paper's tables beside ours, from the records of runs alone."""
+"""Write REPRODUCIBILITY.md: every number of the paper's tables beside ours, from finished runs alone.
+
+python benchmarks/reproducibility.py RUNS [NAME=PATH ...] [--fast] [-o REPRODUCIBILITY.md]
+
+RUNS is a folder of runs that `prer reproduce` made, or that `paper_records.py unpack` wrote from records/paper.jsonl.
+NAME=PATH names data sets that were read from elsewhere; for the recorded runs kmnist=kmnist10k svhn=svhn46k.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+import argparse
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import NamedTuple
 
-from prer.paper import claims, significance, table1, table2
-from prer.paper import variants as ablation
-from prer.paper.inconsistencies import inconsistencies
-from prer.paper.plan import Key, Request, data_of
+from inconsistencies import inconsistencies
+from verdicts_in_short import in_short, of_claims
+
+from prer.paper import table2
+from prer.paper.plan import Key, Request, data_of, places
 from prer.paper.published import TITLES
-from prer.paper.short import in_short, of_claims
+from prer.paper.reproduce import NEEDED, TABLES, Clock, clocks, existing, tables_of
 from prer.paper.table1 import Outcomes, missing, result_of
 from prer.paper.tables import Cell, Table, Value, markdown
+from prer.paper.variants import NAMES
 from prer.sweeps.engines.base import Outcome
 
-TABLES = {  # in the order of the document
-    "table1": table1.tables,
-    "significance": significance.tables,
-    "table2": table2.tables,
-    "claims": ablation.tables,
-}
 SECTIONS = {"table1": "Table 1", "significance": "Significance", "table2": "Table 2", "claims": "Claims"}
 HEAD = """# Reproducibility
 
 Every number of the tables of *Pseudo-Rehearsal for Continual Learning with Normalizing Flows* (Pomponi, Scardapane,
-Uncini 2020) beside ours. This file is written by `prer reproduce all --write` from the records of runs; no number of
+Uncini 2020) beside ours. This file is written by `benchmarks/reproducibility.py` from the records of runs; no number of
 ours is typed by hand. What has no run says "not run".
 
 The setting is task-incremental: each task of two classes has a head of its own, and the task of a sample is given at
@@ -43,22 +45,6 @@ DIRTY = """A commit that ends in -dirty: what ran was that commit with changes t
 that are recorded in the repository, benchmarks/README.md says which). The digest is that of all that was learned: a run
 that ends in the same one has learned the same.
 """
-
-
-class Clock(NamedTuple):
-    """How long a command took, by which most runs of a part were made."""
-
-    folders: Sequence[str]  # of the runs that it made
-    workers: int
-    seconds: float
-
-
-def tables_of(
-    part: str, request: Request, outcomes: Mapping[str, Mapping[Key, Outcome]], asked: Collection[Key] = ()
-) -> list[Table]:
-    """The tables of a part, from what there is of all runs; with rows of those that are asked for."""
-    made = TABLES[part](request, outcomes[part], asked)
-    return [*made, claims.table(request, outcomes)] if part == "claims" else made
 
 
 def text(request: Request, outcomes: Mapping[str, Mapping[Key, Outcome]], clocks: Mapping[str, Clock]) -> str:
@@ -130,3 +116,19 @@ def _options(request: Request, data: str, name: str) -> str:
     path = f" --data {data}=PATH/{Path(request.paths[data]).resolve().name}" if data in request.paths else ""
     given = {"--seeds": None if name == "table2" else request.seeds, "--device": request.device}
     return path + "".join(f" {key} {value}" for key, value in given.items() if value) + " --fast" * request.fast
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("runs", type=Path)
+    parser.add_argument("paths", nargs="*", metavar="NAME=PATH")
+    parser.add_argument("--fast", action="store_true")
+    parser.add_argument("-o", "--out", type=Path, default=Path("REPRODUCIBILITY.md"))
+    options = parser.parse_args()
+    request = Request(paths=places(options.paths), fast=options.fast, variants=NAMES, finished=True)
+    outcomes = {name: existing(NEEDED[name](request), options.runs) for name in TABLES}
+    options.out.write_text(text(request, outcomes, clocks(options.runs)), "utf-8")
+
+
+if __name__ == "__main__":
+    main()

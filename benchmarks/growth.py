@@ -8,9 +8,11 @@ from typing import Any, NamedTuple
 
 from prer.bench.clock import Turn, alternate, ratio
 from prer.bench.ready import Ready, learned, pictures
+from prer.bench.table import milliseconds, new_table, ratio_text
 from prer.learners import LEARNERS
 from prer.learners.base import Learner
 from prer.streams.stream import Stream
+from prer.terminal.console import whole
 
 SETTINGS: dict[str, Any] = {"batch": 32, "epochs": 2}
 OWN: dict[str, dict[str, Any]] = {
@@ -71,3 +73,25 @@ def of_learner(learner: Learner, stream: Stream, size: Size, device: str) -> dic
         f"task {size.tasks} over task {size.early}": ratio(late, early),
         "floats of a head": sum(p[0].numel() for p in learner.head_.parameters()),
     }
+
+
+SHOWN = (1, 2, 5, 10, 20, 50, 100)  # tasks
+
+
+def show(console, results):
+    """The table."""
+    whole(console, grown(results))
+
+
+def grown(results):
+    """Milliseconds of a step and floats kept, task after task, and the last task over an early one."""
+    tasks = len(next(iter(results.values()))["milliseconds"])
+    shown, late = [t for t in SHOWN if t <= tasks], next(k for k in next(iter(results.values())) if " over " in k)
+    table = new_table(
+        "Task after task, 8x8 pictures, one seed", ["", *(f"task {t}, ms" for t in shown), late, "floats kept"]
+    )
+    for name, found in results.items():
+        times = (milliseconds(found["milliseconds"][t - 1]) for t in shown)
+        floats = found["memory floats"]
+        table.add_row(name, *times, ratio_text(found[late]), f"{floats[0]:,} to {floats[-1]:,}")
+    return table

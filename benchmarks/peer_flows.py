@@ -1,41 +1,14 @@
-"""Other libraries doing the same work. None of them is needed here: they are imported when they are asked for.
-
-What they need: `pip install avalanche-lib==0.6.0 quadprog`, `normflows==1.7.3`, `nflows==0.14`.
-"""
+"""The same flow by the layers of normflows and of nflows, which are imported when they are asked for."""
 
 # B batch, D embedding, a and b the two halves of a coupling
 
 from __future__ import annotations
 
-import importlib
-import importlib.metadata
-from functools import partial
 from typing import Any
 
 import torch
+from flow_steps import BLOCKS, CLASSES, CONDITION, LEVELS, PeerFlow
 from torch import Tensor, nn
-
-from prer.bench import avalanche
-from prer.bench.flows import BLOCKS, CLASSES, CONDITION, LEVELS, PeerFlow
-from prer.errors import InputError
-from prer.text import did_you_mean
-
-PEERS = {"avalanche": "avalanche-lib", "normflows": "normflows", "nflows": "nflows"}  # modules and packages
-
-
-def required(name: str) -> str:
-    """The version of a peer that is to be measured; one that is not there is a sentence."""
-    if name not in PEERS:
-        raise InputError(f"there is no peer {name!r}{did_you_mean(name, PEERS)}")
-    if name == "avalanche":
-        avalanche.declare_torchvision()
-    try:
-        importlib.import_module(name)
-        return importlib.metadata.version(PEERS[name])
-    except ImportError as error:
-        raise InputError(
-            f"--against {name} needs {PEERS[name]}, which cannot be imported ({error}); pip install {PEERS[name]}"
-        ) from None
 
 
 class _Coupling(nn.Module):
@@ -140,5 +113,3 @@ def _blocks(size: int) -> Any:
 
 
 FLOWS = {"normflows": normflows, "nflows": nflows}
-# As its documentation makes the optimiser, and with the one that is faster on a CPU.
-STEPS = {"avalanche": avalanche.turn_of, "avalanche, fused Adam": partial(avalanche.turn_of, fused=True)}
