@@ -63,7 +63,7 @@ def result_of(line):
 
 def experiment_of(line):
     """The experiment of a line."""
-    return Experiment.parse({"name": line["name"], "seeds": line["seeds"]} | line["settings"])
+    return Experiment.parse_run({"name": line["name"], "seeds": line["seeds"]} | line["settings"])
 
 
 def unpack(lines, out):

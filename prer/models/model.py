@@ -1,4 +1,4 @@
-"""What a run leaves behind: a model that predicts and generates, loadable without the run and without its data."""
+"""Saved models: they predict and generate, and can be loaded without the run and its data."""
 
 # S seeds, n samples, C classes
 
@@ -23,21 +23,21 @@ from prer.data.reading import Reading
 from prer.disk import content, durable, room
 from prer.errors import InputError
 from prer.learners import LEARNERS, Learner
-from prer.settings import build
+from prer.settings import build, moved
 from prer.streams.stream import Stream
 from prer.streams.task import Label, Task, Together
 from prer.text import did_you_mean
 from prer.version import __version__
 
-MOST_JSON = 2**26  # bytes of the file that says what the tensors mean
-SAMPLES = 8  # of each class, kept for people to look at
-MOST_CLASSES = 20  # the oldest: what has been remembered longest is what people want to see
-# What a forged file may bring about; torch speaks of impossible shapes with a RuntimeError, as RecursionError is one.
+MOST_JSON = 2**26  # bytes of the file that describes the tensors
+SAMPLES = 8  # of each class, saved for inspection
+MOST_CLASSES = 20  # the oldest: people want to see what has been remembered longest
+# What a forged file may raise; torch reports impossible shapes as a RuntimeError, and RecursionError is one.
 UNREADABLE = (OSError, SafetensorError, ValueError, LookupError, TypeError, AttributeError, RuntimeError)
 
 
 def save_model(path: Path, learner: Learner, stream: Stream, card: str = "") -> None:
-    """What was learned: tensors as safetensors, what they mean as JSON, and a card for people."""
+    """Save a learner: tensors as safetensors, their description as JSON, and a model card."""
     path.mkdir(exist_ok=True)
     tensors = {name: tensor.detach().cpu().contiguous() for name, tensor in learner.state().items()}
     durable(path / "model.safetensors", save(tensors))
@@ -51,7 +51,7 @@ def save_model(path: Path, learner: Learner, stream: Stream, card: str = "") -> 
 
 
 def load_tensors(learner: Learner, tasks: Sequence[Task], path: Path) -> None:
-    """Let a learner that has just started become the one that was saved here."""
+    """Restore a saved learner into one that has just started."""
     tensors = load(content(path / "model.safetensors", room()))
     notes = json.loads(content(path / "model.json", MOST_JSON)).get("notes", {})
     if not all(tensor.isfinite().all() for tensor in tensors.values() if tensor.is_floating_point()):
@@ -63,7 +63,7 @@ class Model:
     """A learner as it was at the end of a run, from its folder `model/` alone.
 
     Args:
-        folder: of a run, or its `model/`.
+        folder: a run's folder, or its `model/`.
     """
 
     def __init__(self, folder: Path) -> None:
@@ -73,7 +73,8 @@ class Model:
             self.tasks = [_known(i, task, about["shape"]) for i, task in enumerate(about["tasks"])]
             self.reading = Reading.of(about.get("reading", {}), about["shape"])  # older models do not have it
             self.viewed = any(task["view"] for task in about["tasks"])  # permuted or rotated
-            self.learner: Learner = build(LEARNERS[about["learner"]], about["settings"], "settings", {})
+            settings = moved({"learner": about["settings"]})["learner"]
+            self.learner: Learner = build(LEARNERS[about["learner"]], settings, "settings", {})
             self.learner.start(about["shape"], as_seeds(about["seeds"]))
             load_tensors(self.learner, self.tasks, path)
         except FileNotFoundError:
@@ -88,13 +89,13 @@ class Model:
 
     @torch.no_grad()
     def predict(self, x: Any, task: int | None = None) -> tuple[list[Label], list[float]]:
-        """The label of each sample, by most of the seeds, and the share of seeds that say so.
+        """Label of each sample by majority vote of the seeds, and the share of seeds that agree.
 
         Args:
-            x: samples of the shape that was learned; of a permuted or rotated task, as that task sees them. The columns
-                of a data frame may be in any order, and the label's may be among them.
-            task: which task's head answers, 1 for the first. Where there are several heads and none is named, PRER
-                takes the class for which its density finds the embedding likeliest.
+            x: samples of the learned shape; for a permuted or rotated task, already permuted or rotated. The columns of
+                a data frame may be in any order, and may include the label.
+            task: the task whose head predicts, 1 for the first. If there are several heads and no task is given, PRER
+                predicts the class under which its density finds the embedding most likely.
         """
         x = self._fitting(x)
         self._check(task)
@@ -113,14 +114,14 @@ class Model:
 
     @torch.no_grad()
     def sample(self, label: Label | str, count: int, task: int | None = None, seed: int = 0, draw: int = 0) -> Tensor:
-        """Fresh samples of a class from memory alone: images as bytes [n, C, H, W], vectors as they were given.
+        """Generate samples of a class from memory alone: images as bytes [n, C, H, W], vectors in their original scale.
 
         Args:
-            label: of the class; a number may be given as text.
-            count: how many.
-            task: of which task, where several have the class; the last where none is named.
-            seed: of which of the run's seeds, by its place among them.
-            draw: another number draws other samples.
+            label: label of the class; a number may be given as text.
+            count: number of samples.
+            task: the task of the class, if several have it; by default the last.
+            seed: index of the run's seed that generates.
+            draw: a different number gives different samples.
         """
         self._check(task)
         ids = range(len(self.labels)) if task is None else self.learner.tasks_[task - 1]
@@ -133,7 +134,7 @@ class Model:
         return as_data(self.learner, self.learner.generate(asked, self.learner.address_ / "sample" / draw))[seed]
 
     def answers(self, task: int | None = None) -> list[Label]:
-        """What a task's head can answer; without a task everything."""
+        """Labels that a task's head can predict; without a task, all labels."""
         self._check(task)
         return list(self.labels if task is None else self._outputs(self.tasks[task - 1].head).values())
 
@@ -142,10 +143,10 @@ class Model:
             raise InputError(f"task {task}: there are tasks 1 to {len(self.tasks)}")
 
     def _fitting(self, x: Any) -> Tensor:
-        """Samples from wherever they come, brought to what was learned."""
+        """Convert given samples to the format that was learned, and check their shape."""
         if is_frame(x):
             x = features_of(x, self.reading)
-        is_bytes = str(getattr(x, "dtype", "")).endswith("uint8")  # a dark image among others may come alone
+        is_bytes = str(getattr(x, "dtype", "")).endswith("uint8")  # a single image may be dark
         x = self.reading.fitted(as_samples(x, may_be_dark=is_bytes))
         shape = tuple(self.learner.shape_)
         if tuple(x.shape[1:]) != shape:
@@ -156,13 +157,13 @@ class Model:
         return x
 
     def _outputs(self, head: int) -> dict[int, Label]:
-        """What each output of a head means."""
+        """Label of each output of a head."""
         of_head = [task for task in self.tasks if task.head == head]
         return {output: label for t in of_head for output, label in zip(t.outputs, t.labels, strict=True)}
 
 
 def save_samples(folder: Path, learner: Learner) -> None:
-    """What memory generates of each class after a task, of the first seed, for people to look at."""
+    """Save generated samples of each class after a task, from the first seed, for inspection."""
     if not learner.generates:
         return
     classes, task = min(learner.tasks_[-1].stop, MOST_CLASSES), len(learner.tasks_)
@@ -175,14 +176,14 @@ def save_samples(folder: Path, learner: Learner) -> None:
 
 
 def as_data(learner: Learner, x: Tensor) -> Tensor:
-    """What the networks see [S, n, ...] as the data had it: bytes of images, vectors that are not standardised."""
+    """Convert network inputs [S, n, ...] back to the scale of the data: images to bytes, vectors unstandardised."""
     if len(learner.shape_) == 1:
         return x * learner.inputs_.std.unsqueeze(1) + learner.inputs_.mean.unsqueeze(1)
     return (x.clamp(0, 1) * 255).round().to(torch.uint8)
 
 
 def _known(index: int, task: dict[str, Any], shape: Sequence[int]) -> Task:
-    """A task of which nothing is left but what it was."""
+    """A task without data, to restore a saved model."""
     labels, outputs = tuple(task["labels"]), tuple(map(int, task["outputs"]))
     if len(labels) != len(outputs):
         raise ValueError(f"task {index + 1} has {len(labels)} labels and {len(outputs)} outputs")

@@ -1,8 +1,8 @@
-"""What a run's memory holds, by the samples that it wrote down and by its model.
+"""What a run's memory holds, from its saved samples and its model.
 
-Nothing of a run folder is executed: tensors are safetensors, settings are TOML. Data is read only where that needs no
-download and the run folder knows its checksum, so that a folder from someone else cannot have files of this machine
-shown on a page that is then sent back.
+Nothing in a run folder is executed: tensors are safetensors, settings are TOML. Data is read only if it needs no
+download and the run folder contains its checksum. Otherwise a folder from someone else could make the page show files
+of this machine, and the page may be sent back to them.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from prer.report.run import Run
 from prer.runs.folder import RunFolder
 from prer.text import excerpt
 
-MOST_SAMPLES = 2**28  # bytes of all samples that a run wrote down
+MOST_SAMPLES = 2**28  # bytes of all samples that a run saved
 MOST_MODEL = 2**30  # bytes of a model that is loaded for a page
 MOST_WIDTH, MOST_SEEDS, MOST_TASKS = 4096, 100, 1000
 
@@ -54,7 +54,7 @@ def remembered(run: Run) -> MemoryView:
 
 
 def samples_after(folder: Path) -> dict[int, np.ndarray]:
-    """The samples that a run wrote down after each task, of its first seed: [classes, n, ...]."""
+    """The samples of the first seed that a run saved after each task [classes, n, ...]."""
     from safetensors.numpy import load
 
     found, room = {}, MOST_SAMPLES
@@ -71,7 +71,7 @@ def samples_after(folder: Path) -> dict[int, np.ndarray]:
 
 
 def _are_samples(x: np.ndarray) -> bool:
-    """Whether these are bytes of images [classes, n, C, H, W] or finite vectors [classes, n, features]."""
+    """Whether these are uint8 images [classes, n, C, H, W] or finite vectors [classes, n, features]."""
     if 0 in x.shape or x.shape[1:2] > (64,):
         return False
     if x.dtype == np.uint8:
@@ -80,7 +80,7 @@ def _are_samples(x: np.ndarray) -> bool:
 
 
 def _labels(run: Run) -> list[str]:
-    """The classes in the order of their arrival, of a run whose model is not loaded."""
+    """The class names in order of arrival, for a run whose model is not loaded."""
     try:
         tasks = json.loads(content(run.path / "model" / "model.json", 2**24))["tasks"]
         return named([[excerpt(label) for label in task["labels"]] for task in tasks])
@@ -89,7 +89,7 @@ def _labels(run: Run) -> list[str]:
 
 
 def _stamp(folder: Path) -> float:
-    """When the model was written: while that is the same, it need not be loaded again."""
+    """Modification time of the model, part of the cache key of `_loaded`."""
     try:
         return (folder / "model" / "model.safetensors").lstat().st_mtime
     except OSError:
@@ -98,19 +98,19 @@ def _stamp(folder: Path) -> float:
 
 @lru_cache(maxsize=16)
 def _loaded(folder: Path, stamp: float) -> tuple[MemoryView | None, str]:
-    """What the model and the data of a finished run show; or None and why not."""
+    """The memory view from the model and data of a finished run, or None and the reason."""
     try:
         with _offline():
             return _from_model(folder), ""
     except (InputError, RunError) as error:
-        return None, excerpt(str(error).replace(str(folder), folder.name))  # where it lies concerns nobody
+        return None, excerpt(str(error).replace(str(folder), folder.name))  # does not reveal the path
     except (RuntimeError, MemoryError, OSError, ValueError, TypeError, KeyError, IndexError, RecursionError) as error:
         return None, excerpt(f"the model or its data cannot be used ({type(error).__name__})")
 
 
 @contextmanager
 def _offline() -> Iterator[None]:
-    """Forbid downloads: who draws a page has not asked for one."""
+    """Forbid downloads: the user asked for a page, not for data."""
     before = os.environ.get("PRER_OFFLINE")
     os.environ["PRER_OFFLINE"] = "1"
     try:
@@ -133,7 +133,7 @@ def _from_model(folder: Path) -> MemoryView:
 
 
 def _check(record: RunFolder) -> None:
-    """Refuse what would fetch data, or load what no page is worth."""
+    """Refuse a run whose data must be fetched, or whose model is too large for a page."""
     from prer.runs.experiment import Experiment
 
     model = record.path / "model" / "model.safetensors"
@@ -141,7 +141,7 @@ def _check(record: RunFolder) -> None:
         raise InputError("the run has no model")
     if not isinstance(record.data_sha256, str):
         raise InputError("the run does not know the checksum of its data")
-    experiment = Experiment.parse(record.experiment)
+    experiment = Experiment.parse_run(record.experiment)
     learner, widths = experiment.learner, [*experiment.learner.channels, *experiment.learner.hidden]
     small = max([*widths, learner.embedding]) <= MOST_WIDTH and len(experiment.seeds) <= MOST_SEEDS
     if not small or model.lstat().st_size > MOST_MODEL or experiment.stream.count > MOST_TASKS:

@@ -27,15 +27,15 @@ from prer.streams.config import StreamConfig
 from prer.text import did_you_mean
 from prer.version import __version__
 
-# Versions whose runs may go on here: every digest is the same (benchmarks/unchanged.py).
+# Versions whose runs can be resumed here: every digest is the same (benchmarks/unchanged.py).
 SAME_NUMBERS = ("0.1.0",)
-# `like` names a data set of the catalogue whose settings are to be taken; it leaves no other trace in an experiment.
+# `like` names a data set of the catalogue whose recommended settings are used; it is not stored itself.
 KEYS = ("name", "seeds", "device", "like", "stream", "learner")
 
 
 @dataclass(kw_only=True)
 class Experiment:
-    """What a run is made from; two experiments with the same hash are the same experiment.
+    """The definition of a run; two experiments with the same hash are the same experiment.
 
     Example:
         >>> experiment = Experiment.parse({"learner": {"name": "naive"}}, ["learner.epochs=3", "seeds=2"])
@@ -56,8 +56,8 @@ class Experiment:
             return cls.parse(tables_of(path), overrides)
 
     @classmethod
-    def parse(cls, values: Mapping[str, Any], overrides: Sequence[str] = ()) -> Experiment:
-        """An experiment from tables and from overrides such as `learner.epochs=5`; what is left out has a default."""
+    def parse(cls, values: Mapping[str, Any], overrides: Sequence[str] = (), *, presets: bool = True) -> Experiment:
+        """An experiment from tables and from overrides such as `learner.epochs=5`; other settings have defaults."""
         tables = moved(values)
         for override in overrides:
             tables = merged(tables, moved(parse_override(override)))
@@ -75,13 +75,18 @@ class Experiment:
         kind = tables["learner"].get("name", "prer")
         if not isinstance(kind, str) or kind not in LEARNERS:
             raise InputError(f"unknown learner {kind!r}{did_you_mean(str(kind), LEARNERS)}")
-        tables = merged(recommended(str(like), kind), tables)
+        tables = merged(recommended(str(like), kind) if presets else {}, tables)
         tables["learner"].pop("name", None)
         stream = build(StreamConfig, tables["stream"], "stream", {})
         learner = build(LEARNERS[kind], tables["learner"], "learner", _owners(kind))
         name = typed(tables.get("name", f"{stream.name}-{kind}"), str, "name")
         device = typed(tables.get("device", "auto"), str, "device")
         return cls(name=name, seeds=seeds_of(tables), device=device, stream=stream, learner=learner)
+
+    @classmethod
+    def parse_run(cls, tables: Mapping[str, Any]) -> Experiment:
+        """The experiment of a run folder, perhaps of an earlier version: a setting that is missing had its default."""
+        return cls.parse(tables, presets=False)
 
     def tables(self) -> dict[str, Any]:
         """The experiment as plain values, defaults filled in."""
@@ -90,14 +95,14 @@ class Experiment:
         return top | {"stream": _values(self.stream), "learner": learner}
 
     def is_same(self, tables: Mapping[str, Any]) -> bool:
-        """Whether the tables of a run, perhaps of an earlier version, make this experiment."""
+        """Whether the tables of a run, perhaps of an earlier version, describe this experiment."""
         try:
-            return bool(tables) and Experiment.parse(tables).tables() == self.tables()
+            return bool(tables) and Experiment.parse_run(tables).tables() == self.tables()
         except InputError:
             return False
 
     def to_toml(self) -> str:
-        """The experiment as TOML, every setting with its meaning."""
+        """The experiment as TOML, with the help text of every setting as a comment."""
         tables = self.tables()
         lines = [f"{key} = {_toml(tables[key])}" for key in ("name", "seeds", "device")]
         for table, source in (("stream", self.stream), ("learner", self.learner)):
@@ -117,7 +122,7 @@ class Experiment:
     def hash(self) -> str:
         """Eight hexadecimal digits over seeds, device and the settings that differ from their defaults.
 
-        What has its default does not count, so that a setting which is added later renames no run.
+        Settings at their default do not count, so that adding a setting later renames no run.
         """
         content = {"schema": SCHEMA, "seeds": list(self.seeds), "device": self.device} | self.chosen()
         return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()[:8]
@@ -132,7 +137,7 @@ class Experiment:
         return re.sub(r"[^a-z0-9]+", "-", self.name.lower()).strip("-")[:40].strip("-") or "run"
 
     def path(self, out: Path) -> Path:
-        """The run's folder in another one; where an earlier version has run the experiment, the folder of that run."""
+        """The run's folder in `out`; if an earlier version has run the experiment, the folder of that run."""
         now = out / self.folder
         former = None if os.path.lexists(now) else hash_of_schema_1(self)
         then = out / f"{self._slug}-{former}"
@@ -140,16 +145,16 @@ class Experiment:
 
 
 def modernised(context: Mapping[str, Any]) -> dict[str, Any]:
-    """The context of a checkpoint as this version would have written it, where the numbers are the same."""
+    """The context of a checkpoint in today's form; a version that computes the same numbers counts as this one."""
     experiment = context.get("experiment")
     known = dict(context)
     if isinstance(experiment, dict):
-        known["experiment"] = Experiment.parse(experiment).tables()
+        known["experiment"] = Experiment.parse_run(experiment).tables()
     return known | ({"prer": __version__} if context.get("prer") in SAME_NUMBERS else {})
 
 
 def seeds_of(tables: Mapping[str, Any]) -> tuple[int, ...]:
-    """The seeds of an experiment: as many as it says, or those it lists."""
+    """The seeds of an experiment, which gives a count or a list."""
     seeds = tables.get("seeds", 5)
     if type(seeds) is not int and not isinstance(seeds, (list, tuple)):
         raise InputError(f"seeds={seeds!r}: give a whole number or a list of them: --seeds 0,1,7, or seeds=[0,1,7]")
@@ -158,7 +163,7 @@ def seeds_of(tables: Mapping[str, Any]) -> tuple[int, ...]:
 
 @contextmanager
 def reading(path: Path, wanted: str) -> Iterator[None]:
-    """Turn what goes wrong while a TOML file is read into a sentence."""
+    """Turn errors while reading a TOML file into an `InputError` with a hint."""
     try:
         yield
     except InputError:
@@ -172,7 +177,7 @@ def reading(path: Path, wanted: str) -> Iterator[None]:
 
 
 def tables_of(path: Path) -> dict[str, Any]:
-    """What a TOML file says; a pipe is refused, which might never end, or never begin."""
+    """Parse a TOML file; a pipe is refused, since reading it might block forever."""
     if not stat.S_ISREG(path.stat().st_mode):
         raise ValueError("it is not a regular file")
     with path.open("rb") as file:
@@ -184,7 +189,7 @@ def tables_of(path: Path) -> dict[str, Any]:
 
 @cache
 def _owners(kind: str) -> dict[str, str]:
-    """For each setting of other learners the sentence about it."""
+    """Error hints for settings of other learners, by setting."""
     owners = {f.name: name for name, learner in LEARNERS.items() for f in fields(learner)}
     return {key: f"it is a setting of {name}, not of {kind}" for key, name in owners.items()} | {
         "name": "the learner's name is a setting of its own, learner.name"
@@ -192,7 +197,7 @@ def _owners(kind: str) -> dict[str, str]:
 
 
 def parse_override(text: str) -> dict[str, Any]:
-    """`a.b=value` as nested tables; the value is TOML, and what is no valid TOML value is a string.
+    """`a.b=value` as nested tables; the value is parsed as TOML, and is a string if that fails.
 
     Example:
         >>> parse_override("learner.lr=1e-3"), parse_override("stream.data=my/file.npz")
@@ -210,7 +215,7 @@ def parse_override(text: str) -> dict[str, Any]:
 
 
 def nested(parts: Sequence[str], value: Any) -> dict[str, Any]:
-    """The tables in which a value has the key that these parts make."""
+    """Nested tables that hold a value at the path given by these parts."""
     tables: dict[str, Any] = {parts[-1]: value}
     for part in reversed(parts[:-1]):
         tables = {part: tables}
@@ -218,7 +223,7 @@ def nested(parts: Sequence[str], value: Any) -> dict[str, Any]:
 
 
 def merged(base: Mapping[str, Any], over: Mapping[str, Any]) -> dict[str, Any]:
-    """The tables of `base`, with those of `over` above them."""
+    """The tables of `base`, recursively updated with those of `over`."""
     result = dict(base)
     for key, value in over.items():
         nested = isinstance(value, Mapping) and isinstance(result.get(key, {}), Mapping)
@@ -237,6 +242,6 @@ def _as_list(value: Any) -> Any:
 def _toml(value: Any) -> str:
     if isinstance(value, list):
         return f"[{', '.join(map(_toml, value))}]"
-    if isinstance(value, str):  # TOML's escapes are JSON's, but for the one character JSON leaves alone
+    if isinstance(value, str):  # TOML escapes like JSON, except for DEL, which JSON leaves alone
         return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")
     return json.dumps(value)

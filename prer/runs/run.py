@@ -30,17 +30,17 @@ from prer.version import __version__
 
 
 def execute(experiment: Experiment, out: Path, observer: RunObserver = RunObserver()) -> RunFolder:  # noqa: B008
-    """Run an experiment in its folder, from where it was left; one that is finished already stays as it is."""
+    """Run an experiment in its folder, resuming it if it was interrupted; a finished one is not run again."""
     folder = RunFolder(experiment.path(out))
     folder.claim(experiment.is_same)
     return _execute(folder, experiment, observer)
 
 
 def resume(path: Path, observer: RunObserver = RunObserver(), *, force: bool = False) -> RunFolder:  # noqa: B008
-    """Let a run go on, from its folder alone; `force` also where something has changed since."""
+    """Resume a run from its folder alone; with `force` even if something has changed since."""
     folder = RunFolder(path.resolve())
     folder.check_names()
-    experiment, began = Experiment.parse(folder.experiment), folder.environment.get("context")
+    experiment, began = Experiment.parse_run(folder.experiment), folder.environment.get("context")
     changed = []
     if isinstance(began, dict) and isinstance(began.get("experiment"), dict):
         changed = list(differences(modernised(began)["experiment"], experiment.tables()))
@@ -67,7 +67,7 @@ def _execute(folder: RunFolder, experiment: Experiment, observer: RunObserver, *
             return _tidied(folder)
         folder.begin(experiment.to_toml())
         learner = experiment.learner
-        splits = {id(task.split): task for task in stream}  # tasks that differ in their views alone share theirs
+        splits = {id(task.split): task for task in stream}  # tasks that differ only in their views share a split
         sizes = [task.size for task in splits.values()]
         phases, least = learner.phases(*sizes[0]), min(sizes)
         few = too_few_steps(learner.phases(*least), learner.batch, least[0])
@@ -83,15 +83,15 @@ def _execute(folder: RunFolder, experiment: Experiment, observer: RunObserver, *
             interrupted.folder = str(folder.path)
             raise
         except RunError as error:
-            with contextlib.suppress(OSError):  # a disk that is full must not hide the reason
+            with contextlib.suppress(OSError):  # a full disk must not hide the reason
                 folder.event({"event": "failed", "reason": str(error)})
             raise
     return folder
 
 
 def _tidied(folder: RunFolder) -> RunFolder:
-    """A finished run, without the checkpoint that it may have left when it was killed right after its result."""
-    with contextlib.suppress(OSError):  # in a folder that may only be read it stays
+    """Delete the checkpoint that a run leaves if it is killed right after writing its result; return the run."""
+    with contextlib.suppress(OSError):  # it stays in a read-only folder
         Checkpoint(folder.path / "checkpoint").delete()
     return folder
 
@@ -104,7 +104,7 @@ def _autosave(
     phases: Mapping[str, int],
     concerns: Sequence[str],
 ) -> Autosave:
-    """What keeps the run's checkpoint; where there is one, the run goes on from it."""
+    """The autosave of the run; if there is a checkpoint, the run resumes from it."""
     checkpoint = Checkpoint(folder.path / "checkpoint")
     autosave = Autosave(checkpoint, context, folder.events_so_far, folder.secure_events, force)
     if autosave.before is None:
@@ -127,7 +127,7 @@ def _train(
 
     try:
         result = learn_tasks(stream, learner, experiment.seeds, device, observe, autosave, warned=True)
-    except Exception as error:  # a forged checkpoint fails in ways that nobody can name, and memory ends anywhere
+    except Exception as error:  # a forged checkpoint can raise anything, and memory can run out anywhere
         if out_of_memory(error):
             raise RunError(NO_MEMORY) from error
         if not resumed or isinstance(error, (InputError, RunError, OSError)):
@@ -141,10 +141,10 @@ def _train(
 
 
 def load_model(path: Path, device: str = "cpu") -> tuple[Learner, Stream]:
-    """The learner of a finished run as it was at its end, and its stream."""
+    """The trained learner of a finished run, and its stream."""
     folder = RunFolder(path.resolve())
     folder.check_names()
-    experiment = Experiment.parse(folder.experiment)
+    experiment = Experiment.parse_run(folder.experiment)
     with folder.as_it_began():
         stream = experiment.stream.build(silent)
     folder.check_data(stream.sha256)
