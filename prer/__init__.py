@@ -38,7 +38,7 @@ __all__ = [
     "learn",
 ]
 
-_HOMES = {  # modules of the names that are no learners
+_HOMES = {  # modules of the public names that are not learners
     "Result": "prer.runs.result",
     "Stream": "prer.streams.stream",
     "Task": "prer.streams.task",
@@ -48,12 +48,12 @@ _HOMES = {  # modules of the names that are no learners
 
 
 def __getattr__(name: str) -> object:
-    """Import a public name when it is first asked for, so that `prer --help` need not wait for torch."""
+    """Import a public name on first use, so that `prer --help` does not wait for torch."""
     if name in __all__:
         return getattr(import_module(_HOMES.get(name, "prer.learners")), name)
     raise AttributeError(f"module 'prer' has no attribute {name!r}")
 
 
 def __dir__() -> list[str]:
-    """List the public names before they are imported, too: completion and `help` ask for them here."""
+    """List the public names even before they are imported, for tab completion and `help`."""
     return sorted({*globals(), *__all__})

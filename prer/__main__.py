@@ -1,4 +1,4 @@
-"""`python -m prer` is `prer`."""
+"""Entry point of `python -m prer`."""
 
 from prer.cli.main import main
 

@@ -1,8 +1,8 @@
-"""Randomness with an address: a draw is a function of where it is made, never of what was drawn before.
+"""Addressed randomness: random numbers depend on the address where they are drawn, never on earlier draws.
 
-`address / task / "flow" / epoch` names a place, as a path does. The same place gives the same numbers in every
-process, so a run can go on from any point without a generator's state, and a seed draws the same whoever runs beside
-it.
+`address / task / "flow" / epoch` works like a path. The same address gives the same numbers in every process, so a
+run can resume at any point without a saved generator state, and the numbers of a seed do not depend on the other
+seeds of the run.
 """
 
 # S seeds
@@ -24,7 +24,7 @@ MOST_SEEDS = 1000
 
 @dataclass(frozen=True)
 class Address:
-    """A place at which each seed draws its own numbers.
+    """An address at which each seed draws its own random numbers.
 
     Example:
         >>> place = Address((0, 1)) / "task 3" / "flow"
@@ -39,11 +39,11 @@ class Address:
     place: tuple[str, ...] = ()
 
     def __truediv__(self, part: object) -> Address:
-        """The address one step further down."""
+        """The address extended by one part."""
         return replace(self, place=(*self.place, str(part)))
 
     def streams(self) -> Iterator[int]:
-        """For each seed the number that starts its generator here: 63 bits (torch's own on a CPU uses 32 of them)."""
+        """Yield the 63-bit generator key of each seed at this address (torch's CPU generator uses 32 of these bits)."""
         for seed in self.seeds:
             text = "\x1f".join((str(seed), *self.place))
             yield int.from_bytes(hashlib.sha256(text.encode()).digest()[:8], "big") >> 1
@@ -53,20 +53,20 @@ class Address:
         return self._draw(torch.randn, shape)
 
     def uniform(self, *shape: int) -> Tensor:
-        """Numbers in [0, 1) [S, *shape]."""
+        """Uniform numbers in [0, 1) [S, *shape]."""
         return self._draw(torch.rand, shape)
 
     def permutation(self, n: int) -> Tensor:
-        """An order of 0..n-1 for each seed [S, n], the same on every platform and with every version."""
+        """A random permutation of 0..n-1 for each seed [S, n], the same on every platform and in every version."""
         bits = self.bits(n)
         if self.device == "cpu":
             return torch.from_numpy(np.argsort(bits, axis=1, kind="stable"))
-        signed = (bits ^ np.uint64(1 << 63)).view(np.int64)  # in the same order; torch sorts no unsigned numbers
+        signed = (bits ^ np.uint64(1 << 63)).view(np.int64)  # the same order; torch cannot sort uint64
         return torch.from_numpy(signed).to(self.device).argsort(dim=1, stable=True)
 
     def bits(self, n: int) -> np.ndarray:
-        """Whole numbers of 64 random bits [S, n], the same on every platform and with every version."""
-        # Raw bits of a counter-based generator are guaranteed for ever; what libraries make of them is not.
+        """Random 64-bit unsigned integers [S, n], the same on every platform and in every version."""
+        # The raw bits of a counter-based generator never change; what libraries compute from them may.
         return np.stack([np.random.Philox(key=key).random_raw(n) for key in self.streams()])
 
     def _draw(self, draw: Callable[..., Tensor], shape: tuple[int, ...]) -> Tensor:
@@ -76,7 +76,7 @@ class Address:
 
 
 def as_seeds(seeds: int | Iterable[int]) -> tuple[int, ...]:
-    """A number of seeds, or the seeds themselves, as a tuple of different ones."""
+    """Return a tuple of distinct seeds, given their number or the seeds themselves."""
     chosen = tuple(range(min(seeds, MOST_SEEDS + 1)) if isinstance(seeds, int | np.integer) else seeds)
     whole = all(isinstance(seed, int | np.integer) for seed in chosen)
     if not whole or len(chosen) > MOST_SEEDS or not chosen or len(set(chosen)) < len(chosen) or min(chosen) < 0:
@@ -87,11 +87,11 @@ def as_seeds(seeds: int | Iterable[int]) -> tuple[int, ...]:
 
 
 def as_device(device: str) -> str:
-    """The device to run on; "auto" takes a GPU where there is one."""
+    """The device to run on; "auto" takes a GPU if there is one."""
     if device == "auto":
         return "cuda" if torch.cuda.is_available() else "cpu"
     try:
-        if device not in ("cpu", "cuda"):  # to choose among several GPUs there is CUDA_VISIBLE_DEVICES
+        if device not in ("cpu", "cuda"):  # CUDA_VISIBLE_DEVICES chooses among several GPUs
             raise RuntimeError
         torch.empty(0, device=device)
     except (RuntimeError, AssertionError):

@@ -1,4 +1,4 @@
-"""Files that survive a crash, files that the user names by an option, and reading within bounds."""
+"""Crash-safe writes, output files that the user names by an option, and reads with a size limit."""
 
 import errno
 import hashlib
@@ -14,12 +14,12 @@ from typing import Any
 
 from prer.errors import InputError
 
-MOST_TOML = 2**20  # bytes; it is read slowly
+MOST_TOML = 2**20  # bytes; parsing TOML is slow
 
 
 def durable(file: Path, data: bytes) -> None:
-    """Write a file anew, and return when it would survive a loss of power; where that fails, leave no part of it."""
-    file.unlink(missing_ok=True)  # should it be a link, what it leads to stays as it is
+    """Write a new file and flush it to disk, so that it survives a power loss; on an error, delete the partial file."""
+    file.unlink(missing_ok=True)  # if it is a symlink, its target stays as it is
     try:
         with file.open("xb") as target:
             target.write(data)
@@ -31,7 +31,7 @@ def durable(file: Path, data: bytes) -> None:
 
 
 def replace_file(file: Path, data: bytes) -> None:
-    """Replace a file, so that after a crash either the old or the new one is there, whole; its mode stays."""
+    """Replace a file atomically and keep its mode: after a crash, the complete old or new file is there."""
     new = file.with_name(f".{file.name}.new")
     durable(new, data)
     try:
@@ -44,9 +44,9 @@ def replace_file(file: Path, data: bytes) -> None:
 
 
 def settle(folder: Path) -> None:
-    """Make the names in a folder durable."""
+    """Flush the entries of a folder to disk."""
     if os.name != "posix":
-        return  # elsewhere a folder cannot be opened
+        return  # other systems cannot open a folder
     handle = os.open(folder, os.O_RDONLY)
     try:
         os.fsync(handle)
@@ -55,19 +55,19 @@ def settle(folder: Path) -> None:
 
 
 def room() -> int:
-    """The most bytes that are read at once; to be written, a checkpoint needs more than four times its size."""
+    """Maximum bytes to read at once: a quarter of the memory; writing a checkpoint takes over four times its size."""
     if not hasattr(os, "sysconf"):
         return 2**32
     return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE") // 4
 
 
 def as_json(plain: Any) -> bytes:
-    """Plain values and arrays as JSON, always in the same way."""
+    """Serialize plain values and arrays to JSON, with sorted keys."""
     return json.dumps(plain, sort_keys=True, default=lambda array: array.tolist()).encode()
 
 
 def finite(value: Any) -> Any:
-    """The same nested values with None for NaN and infinities, which JSON does not have."""
+    """Replace NaN and infinities in nested values by None, because JSON has neither."""
     if isinstance(value, dict):
         return {key: finite(v) for key, v in value.items()}
     if isinstance(value, list):
@@ -76,12 +76,12 @@ def finite(value: Any) -> Any:
 
 
 def checksum(plain: Any) -> str:
-    """sha256 of plain values, however they are laid out."""
+    """sha256 of plain values, independent of the order of keys."""
     return hashlib.sha256(as_json(plain)).hexdigest()
 
 
 def content(file: Path, most: int) -> bytes:
-    """The bytes of an ordinary file of at most so many; ValueError where it is a link, a pipe, or larger."""
+    """Read a regular file of at most `most` bytes; ValueError if it is a symlink, a pipe, or larger."""
     about = file.lstat()
     if not stat.S_ISREG(about.st_mode):
         raise ValueError(f"{file} is no ordinary file")
@@ -91,7 +91,7 @@ def content(file: Path, most: int) -> bytes:
 
 
 def write_output(file: Path, data: bytes, option: str) -> None:
-    """Replace a file atomically, or write into a pipe or device. A link stays: what it leads to is written."""
+    """Replace a file atomically, or write to a pipe or device. For a symlink, write its target and keep the link."""
     with _explained(file, option):
         if _is_stream(file):
             file.write_bytes(data)
@@ -99,14 +99,14 @@ def write_output(file: Path, data: bytes, option: str) -> None:
         target = Path(os.path.realpath(file))
         try:
             replace_file(target, data)
-        except PermissionError:  # its folder may not be ours, and the file may be
+        except PermissionError:  # the file may be writable although its folder is not
             if not target.exists():
                 raise
             target.write_bytes(data)
 
 
 def write_into(folder: Path, files: Mapping[str, bytes], option: str) -> list[Path]:
-    """Write files by name into a folder, which is made where there is none; their paths."""
+    """Write files by name into a folder, create it if missing, and return their paths."""
     with _explained(folder, option):
         folder.mkdir(parents=True, exist_ok=True)
     for name, data in files.items():
@@ -115,7 +115,7 @@ def write_into(folder: Path, files: Mapping[str, bytes], option: str) -> list[Pa
 
 
 def check_output(file: Path, option: str) -> None:
-    """Refuse a file that cannot be written, before minutes are spent on what would go there."""
+    """Reject an output file that cannot be written, before minutes are spent on its content."""
     with _explained(file, option):
         if not _is_stream(file):
             trial = Path(os.path.realpath(file)).with_name(f".{file.name}.new")
@@ -124,7 +124,7 @@ def check_output(file: Path, option: str) -> None:
 
 
 def _is_stream(file: Path) -> bool:
-    """Whether this is a pipe or a character device; OSError where it is something else than these or a file."""
+    """Whether this is a pipe or a character device; OSError if it is neither of these nor a regular file."""
     try:
         mode = file.stat().st_mode
     except FileNotFoundError:

@@ -1,4 +1,4 @@
-"""Why a command ends early, with exit codes."""
+"""Exceptions that end a command early, and their exit codes."""
 
 import re
 
@@ -6,22 +6,22 @@ NO_MEMORY = "the memory is not enough for this; take fewer seeds, or smaller net
 
 
 class InputError(ValueError):
-    """What the user gave is wrong; the message is one sentence that says what to do. Exit code 2."""
+    """Invalid user input; the message is one sentence that says what to do. Exit code 2."""
 
 
 class RunError(RuntimeError):
-    """A run that started well could not go on; the message says what happened and where. Exit code 1."""
+    """A run failed after it had started; the message says what happened and where. Exit code 1."""
 
 
 class Interrupted(BaseException):
-    """A signal came, and the run is saved; like KeyboardInterrupt, no error. Exit code 130 or 143."""
+    """A signal stopped the run, which is saved; like KeyboardInterrupt, not an error. Exit code 130 or 143."""
 
     def __init__(self, number: int) -> None:
         super().__init__(number)
-        self.number, self.folder = number, ""  # where there is no folder, the same command goes on
+        self.number, self.folder = number, ""  # without a folder, the same command resumes
 
 
 def out_of_memory(error: BaseException) -> bool:
-    """Whether this is Python's, torch's or a GPU's way to say that memory is short."""
+    """Whether this is an out-of-memory error of Python, torch or a GPU."""
     torchs = isinstance(error, RuntimeError) and re.search("out of memory|allocate memory", str(error))
     return isinstance(error, MemoryError) or bool(torchs)

@@ -1,4 +1,4 @@
-"""Settings: fields with a meaning and a range, and how values from anywhere become them."""
+"""Settings: dataclass fields with a help text and a range, and the validation of their values."""
 
 from __future__ import annotations
 
@@ -12,25 +12,25 @@ from prer.errors import InputError
 from prer.text import did_you_mean
 
 Auto = Literal["auto"]
-# The number of the schema is part of every experiment's hash: raise it when a default changes. A new setting needs no
-# new number. A setting that gets another name or table is listed here, and files with the old one are still read.
+# The schema version is part of every experiment's hash: raise it when a default changes. A new setting needs no new
+# version. Renamed or moved settings are listed in MOVED, so that files with the old name can still be read.
 SCHEMA = 2
 MOVED = {"stream.draw": "stream.shuffle_seed"}
 
 
 def setting(default: Any, help: str, *, low: float | None = None, high: float | None = None) -> Any:
-    """A setting: its default, what it means, and the values it may take."""
+    """A dataclass field for a setting, with its default, help text and range."""
     return field(default=default, metadata={"help": help, "low": low, "high": high})
 
 
 def build(kind: type, table: Mapping[str, Any], prefix: str, others: Mapping[str, str]) -> Any:
-    """A settings object from a table, every key and value checked; `others` says whose the keys of others are."""
+    """Build a settings object from a table and validate it; `others` maps keys that belong elsewhere to a hint."""
     check_keys(table, [f.name for f in fields(kind)], f"{prefix}.", others)
     return kind(**checked(kind, table, f"{prefix}."))
 
 
 def moved(tables: Mapping[str, Any]) -> dict[str, Any]:
-    """The tables of an experiment with settings under their present names.
+    """Return an experiment's tables with all settings under their current names.
 
     Example:
         >>> moved({"stream": {"data": "digits", "draw": 3}})
@@ -53,7 +53,7 @@ def chosen(settings: Any) -> dict[str, Any]:
 
 
 def checked(kind: type, values: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
-    """The values as the types their settings have, each within its range."""
+    """Convert values to the types of their settings and check their ranges."""
     known, hints = {f.name: f for f in fields(kind)}, _hints(kind)
     right = {key: typed(value, hints[key], prefix + key) for key, value in values.items()}
     for key, value in right.items():
@@ -61,11 +61,11 @@ def checked(kind: type, values: Mapping[str, Any], prefix: str = "") -> dict[str
     return right
 
 
-_hints = cache(get_type_hints)  # it compiles every annotation, and a sweep asks a hundred thousand times
+_hints = cache(get_type_hints)  # it compiles every annotation, and a sweep calls it a hundred thousand times
 
 
 def check_keys(keys: Iterable[str], known: Iterable[str], prefix: str, others: Mapping[str, str]) -> None:
-    """Refuse a key that is not known, with the one that was meant."""
+    """Raise an error for an unknown key, with a suggestion."""
     for key in keys:
         if key not in known and key in others:
             raise InputError(f"unknown key {prefix + key!r}: {others[key]}")
@@ -75,7 +75,7 @@ def check_keys(keys: Iterable[str], known: Iterable[str], prefix: str, others: M
 
 
 def typed(value: Any, kind: Any, key: str) -> Any:
-    """The value as the type asked for, or a sentence that says which that is."""
+    """Convert a value to the type of its setting, or raise an error that names the expected type."""
     if get_origin(kind) is Literal:
         if value in get_args(kind):
             return value

@@ -12,7 +12,7 @@ STOPPING = (signal.SIGINT, signal.SIGTERM)
 
 @contextmanager
 def on_stop(handler: Callable[[int], None]) -> Iterator[None]:
-    """Call the handler with the number of each such signal; only the main thread can listen to signals."""
+    """Call the handler with the number of each SIGINT or SIGTERM; without effect outside the main thread."""
     listening = threading.current_thread() is threading.main_thread()
     before = {number: signal.signal(number, lambda number, _: handler(number)) for number in STOPPING * listening}
     try:
@@ -23,6 +23,6 @@ def on_stop(handler: Callable[[int], None]) -> Iterator[None]:
 
 
 def default_handlers() -> None:
-    """Let the next such signal end the process."""
+    """Restore the default handlers, so that the next SIGINT or SIGTERM ends the process."""
     for number in STOPPING:
         signal.signal(number, signal.SIG_DFL)

@@ -1,4 +1,4 @@
-"""Text that is safe to show, in a sentence, on a terminal or on a page, whatever a file or a user has put into it."""
+"""Make text from files and users safe to show in messages, on a terminal or on a page."""
 
 from __future__ import annotations
 
@@ -8,12 +8,12 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 INVISIBLE = ("Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp")  # Unicode categories
-JOINERS = "\u200c\u200d"  # parts of letters and of emoji
-MOST_KNOWN = 20  # words that a hint lists
+JOINERS = "\u200c\u200d"  # zero-width (non-)joiners, which some letters and emoji need
+MOST_KNOWN = 20  # maximum number of words that a hint lists
 
 
 def printable(text: str) -> str:
-    """Text in which everything invisible, or able to control a terminal or the direction of writing, is escaped.
+    """Escape invisible characters and those that control a terminal or the text direction.
 
     Example:
         >>> printable("caf\\u00e9 \\u202e \\x1b[31m")
@@ -29,7 +29,7 @@ def _is_visible(c: str) -> bool:
 
 
 def shown(name: object, most: int = 60) -> str:
-    """A path or name for a sentence, printable; of a long one the end, which says most.
+    """A path or name as printable text for a message; a long one is cut to its end, which says most.
 
     Example:
         >>> shown("a/very/long/path/to/file.csv", 15)
@@ -40,7 +40,7 @@ def shown(name: object, most: int = 60) -> str:
 
 
 def excerpt(value: object, most: int = 400) -> str:
-    """Any value as printable text; of a long one the beginning.
+    """Any value as printable text; a long one is cut to its beginning.
 
     Example:
         >>> excerpt("x" * 9, 5)
@@ -57,7 +57,7 @@ def sentence(error: Exception, most: int = 2000) -> str:
 
 
 def did_you_mean(word: str, known: Iterable[str]) -> str:
-    """The end of a sentence about an unknown word: the nearest known one, or all of them.
+    """The end of a message about an unknown word: the closest known word, or a list of the known words.
 
     Example:
         >>> did_you_mean("mnits", ["mnist", "svhn"]), did_you_mean("x", ["mnist", "svhn"])
@@ -72,7 +72,7 @@ def did_you_mean(word: str, known: Iterable[str]) -> str:
 
 
 def plus_minus(metric: Mapping[str, Any]) -> str:
-    """Mean and standard deviation of a metric, where they are known.
+    """Format the mean and standard deviation of a metric, as far as they are known.
 
     Example:
         >>> plus_minus({"mean": 99.414, "std": 0.1}), plus_minus({"mean": None, "std": None})
@@ -84,7 +84,7 @@ def plus_minus(metric: Mapping[str, Any]) -> str:
 
 
 def clock(seconds: float) -> str:
-    """Seconds as a person says them.
+    """Format a duration in seconds for people to read.
 
     Example:
         >>> clock(7.2), clock(83), clock(7300)

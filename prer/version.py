@@ -1,3 +1,3 @@
-"""The version, where it can be read without importing anything else."""
+"""The version, readable without importing anything else."""
 
 __version__ = "0.2.0"

@@ -1,1 +1,1 @@
-"""`prer bench`: what training costs, always side by side with something else that does the same work."""
+"""`prer bench`: the cost of training, always compared with something else that does the same work."""

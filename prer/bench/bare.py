@@ -1,8 +1,8 @@
-"""The same work as a learner's with one seed, as an ordinary PyTorch loop that knows nothing of this package.
+"""Ordinary PyTorch loops that do the same work as a learner with one seed, without the layers of this package.
 
-It begins where a learner is: the same weights, the same memory. What is faster was taken: indices into one tensor
-rather than a data loader, Adam's fused update rather than its default, logits of all heads and a selection among them
-rather than a loop over the tasks of a batch, and LwF's targets computed once rather than in every step.
+They start from a learner's weights and memory, and always take the faster option: indices into one tensor rather than a
+data loader, Adam's fused update rather than its default, logits of all heads and a selection among them rather than a
+loop over the tasks of a batch, and LwF's targets computed once rather than in every step.
 """
 
 # B batch, m samples of memory, T heads, K classes of a head, D embedding
@@ -47,7 +47,7 @@ class PlainHead(nn.Module):
 
 
 def plain_encoder(learner: Learner) -> nn.Sequential:
-    """The paper's encoder of images."""
+    """The paper's encoder for images."""
     geometry = zip(*(paddings(side, len(learner.channels)) for side in learner.shape_[1:]), strict=True)
     filters, layers = pairwise([learner.shape_[0], *learner.channels]), []
     for (a, b), ((_, p), (_, q)) in zip(filters, geometry, strict=True):
@@ -57,7 +57,7 @@ def plain_encoder(learner: Learner) -> nn.Sequential:
 
 
 def filled(plain: nn.Module, stacked: nn.Module) -> nn.Module:
-    """The first seed's weights in an ordinary module."""
+    """Copy the first seed's weights into an ordinary module."""
     with torch.no_grad():
         for p, source in zip(plain.parameters(), stacked.parameters(), strict=True):
             p.copy_(source[0])
@@ -65,13 +65,13 @@ def filled(plain: nn.Module, stacked: nn.Module) -> nn.Module:
 
 
 class Bare:
-    """Naive training of encoder and current head; the methods below add what they add to the loss."""
+    """Naive training of encoder and current head; the subclasses below extend the loss."""
 
     trains_old_heads = False
-    memory = 0  # samples to draw from
+    memory = 0  # number of samples in memory
 
     def __init__(self, learner: Learner, task: Task, epochs: int) -> None:
-        """Begin where a learner is that has met the task."""
+        """Start from a learner that has met the task."""
         self.device, self.epochs, self.current = learner.address_.device, epochs, task.head
         rows = task.train_rows(learner.address_.seeds)[0]
         self.batch = batch_of(learner.batch, len(rows))
@@ -84,12 +84,12 @@ class Bare:
         self.optimiser = torch.optim.Adam(self.parameters, learner.lr, fused=True)
 
     def turn(self) -> float:
-        """Some epochs; seconds of a step, the first epoch not counted."""
+        """Run some epochs; return the median seconds of a step, without the first epoch."""
         times = [self.epoch() for _ in range(self.epochs)]
         return sorted(times[1:])[len(times[1:]) // 2]
 
     def epoch(self) -> float:
-        """One pass over the data; seconds of a step."""
+        """Run one epoch; return the mean seconds of a step."""
         begin, steps, total = time.perf_counter(), len(self.x) // self.batch, torch.zeros((), device=self.device)
         order = torch.randperm(len(self.x), device=self.device)
         for step in range(steps):
@@ -113,16 +113,16 @@ class Bare:
         return F.cross_entropy(self.heads[self.current](self.encoder(x)), y)
 
     def change_gradients(self) -> None:
-        """What GEM does before the update."""
+        """Change the gradients before the update; only GEM does."""
 
     def of_each(self, z: Tensor, head: Tensor, drop: bool) -> Tensor:
-        """Every sample's logits by its own head."""
+        """Logits of every sample from its own head."""
         logits = torch.stack([of_head(z, drop) for of_head in self.heads], dim=1)
         return logits[torch.arange(len(z), device=z.device), head]
 
 
 class BareEWC(Bare):
-    """A quadratic around the weights that old tasks have left."""
+    """EWC: a quadratic penalty around the weights after old tasks."""
 
     def __init__(self, learner: EWC, task: Task, epochs: int) -> None:
         super().__init__(learner, task, epochs)
@@ -138,7 +138,7 @@ class BareEWC(Bare):
 
 
 class BareReplay(Bare):
-    """Cross-entropy on old samples, too."""
+    """Replay: cross-entropy on old samples too."""
 
     trains_old_heads = True
 
@@ -148,7 +148,7 @@ class BareReplay(Bare):
         self.memory, self.weight = len(self.old_x), learner.weight
 
     def loss(self, x: Tensor, y: Tensor, rows: Tensor, drawn: Tensor) -> Tensor:
-        """New and old samples pass the encoder together."""
+        """Cross-entropy on new and old samples, which are encoded together."""
         z = self.encoder(torch.cat([x, self.old_x[drawn].float() / 255]))
         new, old = z.split([len(x), len(drawn)])
         held = F.cross_entropy(self.of_each(old, self.old_head[drawn], True), self.old_y[drawn])
@@ -156,7 +156,7 @@ class BareReplay(Bare):
 
 
 class BareClassic(Bare):
-    """LwF: the old heads are to say of the new samples what they said before."""
+    """LwF: distil the old heads' earlier predictions for the new samples."""
 
     trains_old_heads = True
 
@@ -178,7 +178,7 @@ class BareClassic(Bare):
 
 
 class BareRehearsal(Bare):
-    """LwF as rehearsal: what was said of kept samples is to be said of them again."""
+    """LwF as rehearsal: distil the recorded predictions for kept samples."""
 
     trains_old_heads = True
 
@@ -189,7 +189,7 @@ class BareRehearsal(Bare):
         self.said = (said / self.softness).softmax(1)
 
     def loss(self, x: Tensor, y: Tensor, rows: Tensor, drawn: Tensor) -> Tensor:
-        """New and old samples pass the encoder together."""
+        """Cross-entropy and distillation; new and old samples are encoded together."""
         z = self.encoder(torch.cat([x, self.old_x[drawn].float() / 255]))
         new, old = z.split([len(x), len(drawn)])
         now = (self.of_each(old, self.old_head[drawn], False) / self.softness).log_softmax(1)
@@ -198,7 +198,7 @@ class BareRehearsal(Bare):
 
 
 class BareGEM(Bare):
-    """One gradient for each past task's memory; where the new one opposes any, the nearest that opposes none."""
+    """GEM: if the gradient opposes that of any past task's memory, use the nearest one that opposes none."""
 
     def __init__(self, learner: GEM, task: Task, epochs: int) -> None:
         super().__init__(learner, task, epochs)
@@ -207,7 +207,7 @@ class BareGEM(Bare):
         self.margin, self.shared = learner.margin, list(self.encoder.parameters())
 
     def change_gradients(self) -> None:
-        """Project the encoder's gradient; no past task has a part in the current head's."""
+        """Project the encoder's gradient; past tasks do not use the current head."""
         of_past = [self.gradient(*kept) for kept in self.past]
         gradients = [p.grad for p in self.shared if p.grad is not None]
         with torch.no_grad():

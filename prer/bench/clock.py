@@ -1,4 +1,4 @@
-"""How time is measured here: candidates in turn, several times, and ratios of neighbours."""
+"""Timing: candidates take turns several times, and neighbouring turns are compared."""
 
 from __future__ import annotations
 
@@ -9,15 +9,15 @@ from typing import Any
 
 import torch
 
-Turn = Callable[[], float]  # does some steps and says how many seconds one of them took
+Turn = Callable[[], float]  # runs some steps and returns the seconds of one
 Times = dict[str, list[float]]  # seconds of a step in every turn, by candidate
 
 
 def alternate(turns: Mapping[str, Turn], repeats: int) -> Times:
-    """Seconds of a step of each candidate, every one in its turn, so that a noisy moment hits all of them.
+    """Measure the seconds of a step of each candidate in alternating turns, so that noise affects all of them.
 
-    The order is reversed from one round to the next: whoever comes second finds warm caches. A first round, in which
-    libraries set themselves up, is not counted.
+    The order is reversed from one round to the next, since the second candidate finds warm caches. A first round, in
+    which libraries initialise themselves, is not counted.
     """
     for turn in turns.values():
         turn()
@@ -29,7 +29,7 @@ def alternate(turns: Mapping[str, Turn], repeats: int) -> Times:
 
 
 def repeated(step: Callable[[], object], count: int, device: str) -> Turn:
-    """A turn of a step that is a plain call."""
+    """A turn that calls `step` `count` times."""
 
     def turn() -> float:
         synchronise(device)
@@ -43,15 +43,15 @@ def repeated(step: Callable[[], object], count: int, device: str) -> Turn:
 
 
 def synchronise(device: str) -> None:
-    """Wait for a GPU, which works on while the host goes ahead."""
+    """Wait for a GPU, which runs asynchronously."""
     if device == "cuda":
         torch.cuda.synchronize()
 
 
 def ratio(slower: Sequence[float], faster: Sequence[float]) -> dict[str, float]:
-    """How many times as long the first takes: the median over neighbouring turns, and its quartiles.
+    """Ratio of the first times to the second: the median over neighbouring turns, and the quartiles.
 
-    On a busy machine the fastest turn of each is the one least disturbed; their ratio says whether noise decided.
+    On a busy machine the fastest turns are the least disturbed; their ratio shows whether noise affects the median.
 
     Example:
         >>> ratio([2.0, 4.0, 9.0], [1.0, 2.0, 3.0])
@@ -63,7 +63,7 @@ def ratio(slower: Sequence[float], faster: Sequence[float]) -> dict[str, float]:
 
 
 def summary(times: Times, ours: str = "ours") -> dict[str, Any]:
-    """What is written down: all times in milliseconds, their medians, and how many times as long others take."""
+    """Record of a comparison: all times in milliseconds, their medians, and the ratios of the others to ours."""
     return {
         "milliseconds": {name: [1e3 * t for t in row] for name, row in times.items()},
         "median": {name: 1e3 * statistics.median(row) for name, row in times.items()},

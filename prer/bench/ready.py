@@ -1,4 +1,4 @@
-"""A learner that is ready to learn a task, as often as one likes, and the data that it learns."""
+"""A learner that can learn the same task repeatedly, and the data that it learns."""
 
 # S seeds
 
@@ -18,7 +18,7 @@ from prer.streams.task import Task
 
 
 def pictures(tasks: int, per_task: int, side: int) -> Stream:
-    """Two classes a task, each with bright pixels of its own; so many samples of a task are to be learned from."""
+    """A stream of made-up images: two classes a task, each with its own bright pixels; `per_task` training samples."""
     rng, each = np.random.default_rng(0), per_task // 2
     patterns = rng.integers(0, 2, (2 * tasks, side, side), np.uint8) * np.uint8(180)
     y = np.repeat(np.arange(2 * tasks), each + 2)
@@ -28,18 +28,18 @@ def pictures(tasks: int, per_task: int, side: int) -> Stream:
 
 
 class Ready:
-    """A learner as it is now, and a task. Every turn learns it on a copy, so that no turn changes another."""
+    """A snapshot of a learner, and a task. Every turn trains a copy, so that turns do not affect each other."""
 
     def __init__(self, learner: Learner, task: Task) -> None:
         self.learner, self.task = copy.deepcopy(learner), task
 
     def turn(self) -> float:
-        """Learn the task and say how many seconds a step took, all phases together."""
+        """Learn the task and return the seconds of a step, summed over phases."""
         return learned(copy.deepcopy(self.learner), self.task)
 
 
 def after(past: int, learner: Learner, stream: Stream, seeds: int = 1, device: str = "cpu") -> Ready:
-    """A learner that has learned so many tasks of a stream, and the next one."""
+    """A learner that has learned the first `past` tasks of a stream, and the next task."""
     tasks = list(stream.to(device))
     learner.start(stream.shape, tuple(range(seeds)), device)
     for task in tasks[:past]:
@@ -48,7 +48,7 @@ def after(past: int, learner: Learner, stream: Stream, seeds: int = 1, device: s
 
 
 def learned(learner: Learner, task: Task, whole: bool = False) -> float:
-    """Seconds of a step while a task is learned; unless `whole`, nothing is remembered of it afterwards."""
+    """Learn a task and return the seconds of a step; unless `whole`, skip `after_task`."""
     seconds: dict[str, list[float]] = defaultdict(list)
 
     def observe(event: dict[str, Any]) -> None:
@@ -57,13 +57,13 @@ def learned(learner: Learner, task: Task, whole: bool = False) -> float:
 
     learner.observe_ = observe
     if not whole:
-        learner.after_task = lambda task: None  # EWC's takes longer than what is measured
+        learner.after_task = lambda task: None  # EWC's takes longer than the steps measured
     learner.learn(task)
-    # A first epoch has the optimiser make its state, and on a GPU the step is captured in it.
+    # Skip the first epoch, which creates the optimiser's state and, on a GPU, captures the step.
     return sum(statistics.median(of_phase[1:]) for of_phase in seconds.values()) / steps_of(learner, task)
 
 
 def steps_of(learner: Learner, task: Task) -> int:
-    """The steps of an epoch."""
+    """Number of steps in an epoch."""
     n = task.train_rows(learner.address_.seeds[:1]).shape[1]
     return n // batch_of(learner.batch, n)

@@ -10,13 +10,13 @@ from prer.bench.ready import after, pictures
 from prer.learners import LEARNERS
 
 SEEDS = (1, 5, 20)
-PAST = 1  # tasks that lie behind, so that there is something to rehearse
+PAST = 1  # tasks learned before, so that there is something to rehearse
 
 
 class Size(NamedTuple):
     """How much is measured."""
 
-    sides: tuple[int, ...]  # of the pictures: of scikit-learn's digits, and of MNIST
+    sides: tuple[int, ...]  # of the images: as in scikit-learn's digits, and in MNIST
     samples: int  # of a task
     repeats: int
 
@@ -26,7 +26,7 @@ QUICK = Size((8,), 256, 2)
 
 
 def compare(size: Size, device: str = "cpu", say: Callable[[str], object] = str) -> dict[str, Any]:
-    """Naive training and PRER, every number of seeds in turn."""
+    """Measure naive training and PRER with each number of seeds."""
     results = {}
     for side in size.sides:
         for name in ("naive", "prer"):
@@ -37,7 +37,7 @@ def compare(size: Size, device: str = "cpu", say: Callable[[str], object] = str)
 
 
 def of_learner(name: str, side: int, size: Size, device: str) -> dict[str, Any]:
-    """How many times the throughput of a seed alone each seed has beside others."""
+    """Throughput of each seed when several train together, relative to a seed alone."""
     settings: dict[str, Any] = {"batch": 64, "epochs": 2}
     settings |= {"epochs_autoencoder": 2, "epochs_flow": 2} if name == "prer" else {}
     stream, turns = pictures(PAST + 1, size.samples, side), {}

@@ -13,12 +13,12 @@ from prer.learners import LEARNERS
 from prer.learners.base import Learner
 from prer.streams.stream import Stream
 
-PAST = 2  # tasks that lie behind: of five tasks, as many as on the average
-MEMORY = 64  # GEM's samples of each task, of which every step uses all, as Avalanche's does
+PAST = 2  # tasks learned before: the average over five tasks
+MEMORY = 64  # GEM's samples of each task; every step uses all of them, as in Avalanche
 
 
 class Method(NamedTuple):
-    """A learner with its settings, and the loop that does the same."""
+    """A learner with its settings, and the bare loop that does the same work."""
 
     learner: str
     settings: dict[str, Any]
@@ -52,7 +52,7 @@ QUICK = Size(512, 2, 3)
 def compare(
     size: Size, device: str = "cpu", peers: Mapping[str, Peer] | None = None, say: Callable[[str], object] = str
 ) -> dict[str, Any]:
-    """Every method: ours, the bare loop and the peers that have it, in turn."""
+    """Measure every method: our learner, the bare loop, and the peers that have it."""
     stream, results = pictures(PAST + 1, size.samples, 28), {}
     for name, method in METHODS.items():
         say(f"a step of {name}")
@@ -65,7 +65,7 @@ def compare(
 
 
 def ours_and_bare(method: Method, stream: Stream, epochs: int, device: str) -> dict[str, Turn]:
-    """A turn of each, from the same state."""
+    """Turns of our learner and of the bare loop, from the same state."""
     ready = after(PAST, built(method, epochs=epochs), stream, device=device)
     met = copy.deepcopy(ready.learner)
     met.meet(ready.task)
@@ -73,6 +73,6 @@ def ours_and_bare(method: Method, stream: Stream, epochs: int, device: str) -> d
 
 
 def built(method: Method, **settings: Any) -> Learner:
-    """The method's learner."""
+    """Build the method's learner."""
     usual: dict[str, Any] = {"batch": 64}
     return LEARNERS[method.learner](**usual | method.settings | settings)

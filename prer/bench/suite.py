@@ -1,4 +1,4 @@
-"""All parts of the benchmark in one run, and the record of it."""
+"""Run all parts of the benchmark, and return their record."""
 
 from __future__ import annotations
 
@@ -31,11 +31,11 @@ def measure(
     say: Callable[[str], object] = str,
     peers: Mapping[str, steps.Peer] | None = None,
 ) -> dict[str, Any]:
-    """Measure everything; `say` is told what comes next, and peers take their turns in the steps."""
+    """Measure everything; `say` receives progress messages, and peers take part in the steps."""
     device = as_device(device)
-    keep_memory()  # as `prer run` does; here the bare loops have it, too
+    keep_memory()  # as `prer run` does; this applies to the bare loops too
     if "OMP_NUM_THREADS" not in os.environ:
-        torch.set_num_threads(1)  # as `prer run` does: steps are far too short to share
+        torch.set_num_threads(1)  # as `prer run` does: steps are too short to parallelise
     return {
         "environment": environment() | {"device": device},
         "steps": steps.compare(sizes.steps, device, peers, say),

@@ -1,4 +1,4 @@
-"""What a person sees of the benchmark: one table for each part."""
+"""The tables of the benchmark, one for each part."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from prer.terminal.console import say, whole
 
 
 def show(console: Console, record: dict[str, Any]) -> None:
-    """All tables, and where they were made."""
+    """Print all tables, and the environment in which they were measured."""
     titles = {"steps": "A training step, one seed", "flow": "The flow, one seed"}
     for part, title in titles.items():
         if part in record:
@@ -23,7 +23,7 @@ def show(console: Console, record: dict[str, Any]) -> None:
 
 
 def compared(title: str, results: dict[str, Any]) -> Table:
-    """Our milliseconds, and how many times as fast we are as each of the others."""
+    """Table of milliseconds, and of our speed-up over each of the others."""
     others = list(dict.fromkeys(name for found in results.values() for name in found["times as fast as"]))
     header = ["", "ours, ms", *(f"{name}, ms" for name in others), *(f"times as fast as {name}" for name in others)]
     table = new_table(f"{title}; below 1 is slower, quartiles of neighbouring turns in brackets", header)
@@ -34,7 +34,7 @@ def compared(title: str, results: dict[str, Any]) -> Table:
 
 
 def seeds(results: dict[str, Any]) -> Table:
-    """Milliseconds of a step, and what a seed gains by company."""
+    """Table of milliseconds a step, and of each seed's throughput relative to a seed alone."""
     numbers = list(next(iter(results.values()))["median"])
     header = ["", *(f"{n} seeds, ms" if n != "1" else "1 seed, ms" for n in numbers)]
     header += [f"throughput of each of {n}" for n in numbers[1:]]
@@ -63,10 +63,10 @@ def new_table(title: str, header: Iterable[str]) -> Table:
 
 
 def milliseconds(value: float | None) -> str:
-    """A time, or nothing."""
+    """A time as text; empty if there is none."""
     return "" if value is None else f"{value:.2f}"
 
 
 def ratio_text(found: dict[str, float] | None) -> str:
-    """The median with its quartiles, or nothing."""
+    """The median with its quartiles as text; empty if there is none."""
     return "" if found is None else f"{found['median']:.2f} ({found['low']:.2f} to {found['high']:.2f})"

@@ -1,1 +1,1 @@
-"""The commands, one file a group: thin and typed. Only a command that needs torch imports it."""
+"""The commands, one file for each group: thin and typed. Only commands that need torch import it."""

@@ -67,7 +67,7 @@ def check(names: tuple[str, ...]) -> None:
 
 
 def _entries(names: tuple[str, ...]) -> list[Entry]:
-    """The data sets of these names, each once; a wrong name is refused before anything is done."""
+    """The data sets of these names, without duplicates; an unknown name raises an error before anything is done."""
     from prer.data.catalogue import CATALOGUE, known
 
     chosen = [known(name) for name in dict.fromkeys(names) if name != "all"]

@@ -1,4 +1,4 @@
-"""Lines that commands print."""
+"""Output of commands, line by line."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ from prer.text import printable
 
 
 def echo(line: str, err: bool = False) -> None:
-    """Print a line: names in it cannot control a terminal, and reach a file or a pipe as they are."""
+    """Print a line; control characters are escaped on a terminal, and kept in a file or a pipe."""
     stream = sys.stderr if err else sys.stdout
-    if stream is None:  # it was closed before we began
+    if stream is None:  # closed before the command started
         return
-    # Without `color` click would change names in a pipe.
+    # Without `color`, click would strip escape codes from names in a pipe.
     click.echo(printable(line) if stream.isatty() else line, err=err, color=True)

@@ -1,4 +1,4 @@
-"""The command `prer`: its groups of commands, and how a command ends."""
+"""The command `prer`: its subcommands, and their exit codes and last messages."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ commands.add_command(bench.bench)
 
 
 def main(arguments: list[str] | None = None) -> None:
-    """Run a command; wrong input ends with one sentence and exit code 2, a failed run with 1."""
+    """Run a command; invalid input ends with one sentence and exit code 2, a failed run with 1."""
     with standard_streams():
         _main(arguments)
 
@@ -65,6 +65,6 @@ def _main(arguments: list[str] | None) -> None:
 
 
 def _end(why: str, code: int) -> NoReturn:
-    with suppress(RunError):  # standard error is full as well: the exit code must do
+    with suppress(RunError):  # standard error cannot be written either: the exit code must suffice
         echo(why, err=True)
     sys.exit(code)

@@ -61,7 +61,7 @@ def predict(model: Path, file: Path, task: int | None) -> None:
 
 
 def _quoted(text: str) -> str:
-    """Text as a field of CSV."""
+    """Text as a CSV field, quoted if needed."""
     return '"' + text.replace('"', '""') + '"' if re.search('[",\r\n]', text) else text
 
 

@@ -1,4 +1,4 @@
-"""The experiment that the words of a command describe."""
+"""Parse the arguments of a command into an experiment."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 
 def experiment_of(settings: Sequence[str], seeds: str | None, device: str | None) -> Experiment:
-    """The experiment of a command: a file, if the first word is one, and key=value words."""
+    """Parse the arguments of a command: an optional experiment file first, then key=value settings."""
     from prer.runs.experiment import Experiment
 
     file, words = None, overrides(settings, seeds, device)
@@ -23,7 +23,7 @@ def experiment_of(settings: Sequence[str], seeds: str | None, device: str | None
 
 
 def is_new(settings: Sequence[str], seeds: str | None, device: str | None, out: Path) -> bool:
-    """Whether these settings make an experiment, and one that has no result."""
+    """Whether these settings are valid and their experiment has no result yet."""
     from prer.runs.folder import RunFolder
 
     try:
@@ -33,7 +33,7 @@ def is_new(settings: Sequence[str], seeds: str | None, device: str | None, out: 
 
 
 def overrides(settings: Sequence[str], seeds: str | None, device: str | None) -> list[str]:
-    """The words of a command with its options, all as key=value."""
+    """The arguments of a command, with its options appended as key=value."""
     words = list(settings)
     if seeds is not None:
         words.append(f"seeds=[{seeds}]" if "," in seeds else f"seeds={seeds}")

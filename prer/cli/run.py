@@ -43,12 +43,12 @@ def run(
     progress = RunProgress(console, quiet, verbose)
     experiment = experiment_of(settings, seeds, device)
     naive = None
-    if not settings:  # the built-in job shows what PRER is compared with
+    if not settings:  # the default experiment also runs naive for comparison
         try:
             beside = experiment_of(("learner.name=naive",), seeds, device)
             naive = execute(beside, out, progress)
         except Interrupted as interrupted:
-            interrupted.folder = ""  # to go on with naive alone would leave PRER out
+            interrupted.folder = ""  # resuming naive alone would leave PRER out
             raise
     folder = execute(experiment, out, progress)
     if quiet:
@@ -104,11 +104,11 @@ def show(runs: tuple[Path, ...]) -> None:
     from prer.terminal.tables import show_result, show_runs
 
     paths, others = discover(runs, ["experiment.toml"])
-    # What a shell's * finds beside runs was not meant; a name that leads nowhere was, and so was the only one.
+    # Skip what a shell's * matches besides runs. A path that does not exist is an error, and so is having no run.
     wrong = [path for path in others if not paths or not path.exists()]
     console, folders = new_console(), [RunFolder(path) for path in [*wrong, *paths]]
     for folder in folders:
-        folder.experiment  # noqa: B018, a folder that is no run is refused before anything is shown
+        folder.experiment  # noqa: B018, raises an error for a folder that is not a run before anything is shown
     if len(folders) == 1 and not others and folders[0].result is not None:
         show_result(console, folders[0], counterpart(folders[0], "naive"))
     else:

@@ -13,10 +13,10 @@ from prer.errors import InputError, RunError
 
 
 class DefaultGroup(click.Group):
-    """A group in which `run` may be left out: a first word that is no command is given to it."""
+    """A group with the default command `run`, which gets a first word that is not a command."""
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
-        """Put `run` where it was left out."""
+        """Insert `run` if no command is named."""
         named = not args or args[0] in (*self.commands, *ctx.help_option_names)
         return super().parse_args(ctx, args if named else ["run", *args])
 
@@ -33,7 +33,7 @@ def sweep() -> None:
 
 
 def _of_sweep(command: Callable[..., None]) -> Callable[..., None]:
-    """What all commands about a sweep are given, so that they mean the same points."""
+    """Add the arguments that all sweep commands share, so that they refer to the same points."""
     for given in (
         click.option(
             "--out", default="runs", show_default=True, type=click.Path(path_type=Path), help="The run folders."

@@ -1,4 +1,4 @@
-"""`python -m prer.cli.worker` is `prer run` as an engine starts it: it ends when the process that started it ends."""
+"""`python -m prer.cli.worker` is `prer run` as an engine starts it: it ends when its parent process ends."""
 
 import os
 import signal
@@ -9,7 +9,7 @@ from prer.cli.main import main
 
 
 def end_with_parent() -> None:
-    """Wait until the other end of standard input is closed, by whatever ends its process; then save the run and end."""
+    """Wait until the parent closes standard input or dies; then send this process SIGTERM, which saves the run."""
     os.read(sys.stdin.fileno(), 1)
     os.kill(os.getpid(), signal.SIGTERM)
 

@@ -1,1 +1,1 @@
-"""Where data comes from: a name of the catalogue, or a file."""
+"""Data sources: catalogue data sets, files and Python objects."""

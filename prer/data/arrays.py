@@ -1,4 +1,4 @@
-"""What x and y may be: numbers and labels of any kind, checked once, where they enter."""
+"""Validation of samples x and labels y of any supported type, done once, where they enter."""
 
 # N samples, C channels, H and W image
 
@@ -23,33 +23,33 @@ NOT_LABELS = "labels must be whole numbers, 0 or more, or strings, all of one ki
 
 
 class Data(NamedTuple):
-    """All samples of a source with their labels: first those to learn from, then those of the given test part."""
+    """All samples of a source with their labels: first the training part, then the given test part."""
 
     x: np.ndarray | Tensor  # images [N, C, H, W] as uint8, or vectors [N, features] as float32
-    y: np.ndarray  # labels [N], numbers or strings; none at all where samples are to be predicted
-    tests: int = 0  # so many at the end are the given test part
-    order: tuple[str | int, ...] = ()  # the labels as the source orders them; none: sorted
-    checked: bool = False  # x is what `as_samples` gives; asked twice it might take another axis for the channels
-    reading: Reading = Reading()  # how it was read
+    y: np.ndarray  # labels [N], numbers or strings; empty if samples to predict have none
+    tests: int = 0  # number of samples at the end that form the given test part
+    order: tuple[str | int, ...] = ()  # the labels in the order of the source; empty: sorted
+    checked: bool = False  # x comes from `as_samples`; a second call might take another axis for the channels
+    reading: Reading = Reading()  # how the data was read
 
 
 def of_table(
     x: np.ndarray, names: Sequence[str], label: str, labels: Callable[[], np.ndarray], known: Reading | None
 ) -> Data:
-    """Features by name and labels as data; in the order of a model that is known, which needs no labels.
+    """Build `Data` from named features and labels; for a known model, in its column order and with optional labels.
 
     Args:
         x: features [N, features].
-        names: of the features.
-        label: the name of the label's column; none where there is no such column.
-        labels: gives the labels, or an `InputError`.
-        known: how the data of a model was read.
+        names: names of the features.
+        label: name of the label column; empty if there is none.
+        labels: returns the labels, or raises an `InputError`.
+        known: how the data of a model was read, if samples are to be predicted.
     """
     if known is None:
         return Data(x, labels(), reading=Reading(columns=tuple(names), label=label))
     y = np.empty(0, dtype=str)
     if label:
-        with contextlib.suppress(InputError):  # an empty column, say: there is nothing to compare with, and no error
+        with contextlib.suppress(InputError):  # an empty column, say, is no error: there is nothing to compare with
             y = labels()
     return Data(known.arranged(x, names), y, reading=known)
 
@@ -71,9 +71,7 @@ def as_samples(x: np.ndarray | Tensor | Sequence, *, may_be_dark: bool = False) 
             raise InputError(f"{bad} hold NaN or infinite values (beyond 32-bit floats); drop or fill them first")
     array = array if array.ndim == 2 else _as_images(array, may_be_dark)
     with warnings.catch_warnings():
-        warnings.simplefilter(
-            "ignore", UserWarning
-        )  # of arrays that are read-only, mapped files for instance: so are we
+        warnings.simplefilter("ignore", UserWarning)  # about read-only arrays, such as mapped files: we only read them
         return torch.from_numpy(np.ascontiguousarray(array))
 
 
@@ -104,11 +102,11 @@ def _as_images(array: np.ndarray, may_be_dark: bool) -> np.ndarray:
 
 
 def as_labels(y: np.ndarray | Tensor | Sequence, column: object = "", by: str = "") -> np.ndarray:
-    """Labels as one array of integers from 0 up, or of strings.
+    """Convert labels to one array of integers from 0 up, or of strings.
 
-    An error names the column, where they have one, and by what another can be named.
+    Errors name the `column` of the labels, if given, and `by`, the setting that selects another one.
     """
-    # A list goes through objects: of strings and a NaN, say, NumPy would make the string "nan".
+    # Lists become object arrays first: given strings and a NaN, NumPy would convert the NaN to the string "nan".
     labels = _as_array(y) if isinstance(y, (np.ndarray, Tensor)) or hasattr(y, "dtype") else np.array(y, dtype=object)
     if labels.ndim != 1 or (
         labels.dtype.kind == "O" and any(getattr(v, "ndim", 0) or isinstance(v, (list, tuple)) for v in labels)
@@ -132,20 +130,20 @@ def as_labels(y: np.ndarray | Tensor | Sequence, column: object = "", by: str = 
 
 
 def fractions(value: float, row: int, column: object, by: str) -> InputError:
-    """The error for labels with fractions; `by` is the setting that names another column, if there is one."""
+    """The error for fractional labels; `by` is the setting that selects another column, if there is one."""
     what = f"column {shown(column, 30)!r} holds fractions" if column != "" else "the labels have fractions"
     other = f", or name another column with {by}" if by else ""
     return InputError(f"{what} ({value:g} in row {row}); labels are classes: give whole numbers or names{other}")
 
 
 def _of_objects(values: list[Any]) -> np.ndarray:
-    """Numbers as numbers, and everything that is text as strings."""
+    """Convert label objects to an array of numbers or of strings."""
     values = [v.item() if isinstance(v, (np.ndarray, Tensor)) else v for v in values]
     if any(v is None or v in ("", b"") or type(v).__name__ == "NAType" or v != v for v in values):
         raise InputError(MISSING)
     if all(isinstance(v, (str, bytes)) for v in values):
         texts = [v.decode(errors="backslashreplace") if isinstance(v, bytes) else v for v in values]
-        if any("\0" in text for text in texts):  # which NumPy would cut off, and make one class of two
+        if any("\0" in text for text in texts):  # NumPy would cut it off, and merge two classes
             raise InputError("some labels hold NUL characters; name those classes otherwise")
         return np.array(texts, dtype=str)
     if all(isinstance(v, (bool, int, float, np.bool_, np.number)) for v in values):
@@ -154,7 +152,7 @@ def _of_objects(values: list[Any]) -> np.ndarray:
 
 
 def as_pair(data: Data, *, may_be_dark: bool = False) -> tuple[Tensor, np.ndarray]:
-    """Samples and their labels, as many of the one as of the other."""
+    """Return the validated samples and labels, equal in number."""
     checked = data.x if data.checked and isinstance(data.x, Tensor) else None
     samples = as_samples(data.x, may_be_dark=may_be_dark) if checked is None else checked
     labels = as_labels(data.y)

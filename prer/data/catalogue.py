@@ -9,7 +9,7 @@ from prer.data.entry import Entry, Form, Progress, cifar_batches, decoded, idx_f
 from prer.errors import InputError
 from prer.text import did_you_mean
 
-if TYPE_CHECKING:  # who only wants a list need wait neither for numpy nor for torch
+if TYPE_CHECKING:  # listing the data sets does not wait for numpy and torch
     from prer.data.arrays import Data
 
 
@@ -63,7 +63,7 @@ KMNIST = Entry(
     test=10_000,
     folders=("KMNIST/raw",),
     files=idx_files(
-        # One publisher by two ways; no other mirror is known.
+        # The same host by HTTP and HTTPS; no other mirror is known.
         ("http://codh.rois.ac.jp/kmnist/dataset/kmnist/", "https://codh.rois.ac.jp/kmnist/dataset/kmnist/"),
         (18165135, 29497, 3041136, 5120),
         (
@@ -185,20 +185,20 @@ CATALOGUE: dict[str, Entry] = {
 
 
 def known(name: str) -> Entry:
-    """The data set of a name."""
+    """Return the data set of this name."""
     if isinstance(name, str) and name in CATALOGUE:
         return CATALOGUE[name]
     raise InputError(f"unknown data set {name!r}{did_you_mean(str(name), CATALOGUE)}")
 
 
 def is_here(name: str) -> bool:
-    """Whether a data set can be read without fetching it."""
+    """Whether a data set can be read without a download."""
     entry = known(name)
     return entry.built_in or entry.local_form() is not None
 
 
 def load_named(name: str, progress: Progress = silent) -> Data:
-    """The samples of a data set, fetched first where they are not here."""
+    """Load the samples of a data set; download them first if they are not here."""
     from prer.data.fetch import fetch
     from prer.data.files import read
 
@@ -214,7 +214,7 @@ def load_named(name: str, progress: Progress = silent) -> Data:
 
 
 def _with_names(entry: Entry, data: Data, path: Path) -> Data:
-    """The same with the names of its classes for labels."""
+    """Return the data with class names as labels."""
     import numpy as np
 
     if (len(data.y), data.tests) != (entry.samples, entry.test):

@@ -1,4 +1,4 @@
-"""Whether the files that are here are those that their publishers made."""
+"""Compare local files with the checksums of their publishers."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ State = Literal["ok", "damaged", "missing"]
 
 
 def examine(entry: Entry) -> dict[Path, State]:
-    """How each file of a data set is, by its path; nothing for what is built in."""
+    """State of each file of a data set, by path; empty for a built-in one."""
     if entry.built_in:
         return {}
     return states(entry.local_form() or entry.forms[0])
 
 
 def complaint(results: Mapping[str, Mapping[Path, State]], asked_for: Iterable[str]) -> str:
-    """The first damaged file, or else the first that is missing of what was asked for; empty if all is well."""
+    """Message about the first damaged file, or else the first missing one of `asked_for`; empty if all is well."""
     for name, of_entry in results.items():
         for path, found in of_entry.items():
             if found == "damaged":
@@ -37,17 +37,17 @@ def complaint(results: Mapping[str, Mapping[Path, State]], asked_for: Iterable[s
 
 
 def states(form: Form) -> dict[Path, State]:
-    """How each file of a form is, by its path."""
+    """State of each file of a form, by path."""
     return {form.place / file.name: state(file, form.place / file.name) for file in form.files}
 
 
 def state(file: File, path: Path) -> State:
-    """Whether a file is there, and its bytes are those that are known."""
+    """Whether a file exists and matches its checksum."""
     try:
         if not path.is_file():
             return "missing"
         right = _content_sum(file, path) if file.content_sha256 else _file_sum(file, path)
-    except (OSError, EOFError, zlib.error):  # gzip's own errors, or a file that cannot be read
+    except (OSError, EOFError, zlib.error):  # an error of gzip, or a file that cannot be read
         return "damaged"
     return "ok" if right else "damaged"
 
@@ -60,7 +60,7 @@ def _file_sum(file: File, path: Path) -> bool:
 def _content_sum(file: File, path: Path) -> bool:
     sha, left = hashlib.sha256(), file.content_size
     with gzip.open(path) as source:
-        while left >= 0 and (block := source.read(BLOCK)):  # few bytes can unpack to very many
+        while left >= 0 and (block := source.read(BLOCK)):  # a small file can inflate to very many bytes
             sha.update(block)
             left -= len(block)
     return sha.hexdigest() == file.content_sha256

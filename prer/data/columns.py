@@ -13,11 +13,11 @@ from prer.text import did_you_mean, shown
 
 FLOAT = float(np.finfo(np.float32).max)
 EMPTY = ("", "nan")  # what programs write for a missing value
-NAMED_BY = "stream.label"  # what names the column of labels
+NAMED_BY = "stream.label"  # the setting that selects the label column
 
 
 def label_column(names: Sequence[str], label: str) -> int:
-    """Where the column of labels is: the one that is named, or the last."""
+    """Index of the label column: the named one, or the last."""
     check_names(names)
     check_header(names)
     if len(names) < 2:
@@ -26,7 +26,7 @@ def label_column(names: Sequence[str], label: str) -> int:
 
 
 def check_names(names: Sequence[str]) -> None:
-    """Every column has a name of its own."""
+    """Raise an error unless every column has a unique name."""
     if not names:
         raise InputError("no columns in it; give a table with a header and one row for each sample")
     if not all(names):
@@ -37,21 +37,21 @@ def check_names(names: Sequence[str]) -> None:
 
 
 def check_header(names: Sequence[str]) -> None:
-    """The first line is a header, and not the first sample; 0, 1, 2, ... are names, as pandas writes them."""
+    """Raise an error if the first line is a sample, not a header; 0, 1, 2, ... are names, as pandas writes them."""
     numbers = [name for name in names if is_number(name)]
     if len(numbers) >= len(names) - 1 and numbers != [str(i) for i in range(len(numbers))]:
         raise InputError("its first line holds numbers; give a header with the names of the columns")
 
 
 def find_column(names: Sequence[str], label: str) -> int:
-    """Where a name is, the last where none is given; with a hint where it is not there."""
+    """Index of a named column, or of the last if no name is given; the error for an unknown name has a hint."""
     if label and label not in names:
         raise InputError(f"no column {shown(label, 30)!r}{did_you_mean(label, map(str, names))}")
     return list(names).index(label) if label else len(names) - 1
 
 
 def is_number(text: str) -> bool:
-    """Whether a text is a number that 32 bits can hold; Python would also take 1_000 for one."""
+    """Whether a text is a number within 32-bit floats; unlike in Python, 1_000 is not a number."""
     try:
         return "_" not in text and abs(float(text)) <= FLOAT
     except ValueError:
@@ -59,7 +59,7 @@ def is_number(text: str) -> bool:
 
 
 def no_number(value: object, row: int, name: object, by: str) -> InputError:
-    """The error for a value that cannot be a feature; `by` is the setting that names the label, if there is one."""
+    """The error for a value that cannot be a feature; `by` is the setting that selects the label column, if any."""
     where = f"row {row}, column {shown(name, 30)!r}"
     text = str(value).strip()
     if value is None or text.lower() in EMPTY:

@@ -1,4 +1,4 @@
-"""What a data set is: its files, where they come from, and where they may lie."""
+"""Description of a data set: its files, their mirrors, and the local folders they may be in."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from pathlib import Path
 
 from prer.errors import InputError
 
-Progress = Callable[[str, int, int], None]  # called with what is fetched, the bytes that are there, the bytes in all
+Progress = Callable[[str, int, int], None]  # called with the name of the download, bytes done, bytes in total
 
 
 def silent(what: str, done: int, total: int) -> None:
-    """Show nothing of a download."""
+    """Show no progress of a download."""
 
 
 @dataclass(frozen=True)
@@ -21,12 +21,12 @@ class File:
     """A file as its publisher serves it, with one of two checksums.
 
     Attributes:
-        name: what it is called, there and here.
-        urls: its mirrors, in the order in which they are asked.
-        size: bytes as served; a guess where hosts compress it anew.
-        sha256: of the bytes as served.
-        content_sha256: of the decompressed bytes, where hosts compress them anew.
-        content_size: how many these are.
+        name: file name, on the mirrors and here.
+        urls: mirrors, in the order in which they are tried.
+        size: bytes as served; an estimate if mirrors recompress the file.
+        sha256: checksum of the bytes as served.
+        content_sha256: checksum of the decompressed bytes, if mirrors recompress the file.
+        content_size: number of decompressed bytes.
     """
 
     name: str
@@ -38,37 +38,37 @@ class File:
 
     @property
     def limit(self) -> int:
-        """More bytes than this cannot be the file."""
+        """Maximum number of bytes to accept for this file."""
         return self.size if self.sha256 else 2 * self.size
 
 
 @dataclass(frozen=True)
 class Form:
-    """One form in which a data set may be here: these files in this folder of the data folder."""
+    """A local form of a data set: these files in this folder of the data folder."""
 
     folder: str
     files: tuple[File, ...]
 
     @property
     def place(self) -> Path:
-        """The folder."""
+        """Path of the folder."""
         return data_folder() / self.folder
 
     @property
     def archive(self) -> bool:
-        """Whether it is one archive, to be read in place."""
+        """Whether it is one archive, which is read without unpacking it."""
         return self.files[0].name.endswith(".tar.gz")
 
     @property
     def path(self) -> Path:
-        """What is read: the archive, or the folder."""
+        """Path to read: the archive or the folder."""
         return self.place / self.files[0].name if self.archive else self.place
 
     def is_here(self) -> bool:
-        """Whether all files are there, whatever is in them."""
+        """Whether all files exist; their content is not checked."""
         try:
             return all((self.place / file.name).is_file() for file in self.files)
-        except OSError:  # a folder that may not be entered, or too long a name
+        except OSError:  # no permission to enter the folder, or too long a name
             return False
 
 
@@ -77,17 +77,17 @@ class Entry:
     """A data set.
 
     Attributes:
-        name: what experiments call it.
-        title: what it shows.
+        name: its name in experiments.
+        title: what its images show.
         licence: its terms.
         source: whom to cite, or its home page.
         shape: of an image (C, H, W).
-        classes: their names in the order of the labels; none where the labels are the numbers themselves.
-        train: how many samples the training part has.
-        test: how many the given test part has.
-        folders: where its files may lie; the first is where they are fetched to.
-        files: what is fetched; nothing for what is built in.
-        unpacked: other forms that count as being here.
+        classes: class names in the order of the labels; empty if the labels stay numbers.
+        train: number of samples in the training part.
+        test: number of samples in the given test part.
+        folders: where its files may be; downloads go to the first.
+        files: the files to download; empty if it is built in.
+        unpacked: other local forms that are accepted.
     """
 
     name: str
@@ -104,36 +104,36 @@ class Entry:
 
     @property
     def forms(self) -> tuple[Form, ...]:
-        """The forms in which it may be here; the first is the one that is fetched."""
+        """The local forms that are accepted; the first is the one that is downloaded."""
         return (*(Form(folder, self.files) for folder in self.folders), *self.unpacked)
 
     @property
     def built_in(self) -> bool:
-        """Whether it needs no files."""
+        """Whether the data set needs no files."""
         return not self.files
 
     @property
     def samples(self) -> int:
-        """How many there are in both parts."""
+        """Number of samples in both parts."""
         return self.train + self.test
 
     @property
     def size(self) -> int:
-        """Bytes to fetch."""
+        """Bytes to download."""
         return sum(file.size for file in self.files)
 
     def local_form(self) -> Form | None:
-        """The first of its forms that is here."""
+        """The first form whose files exist, or None."""
         return next((form for form in self.forms if form.is_here()), None)
 
 
 def data_folder() -> Path:
-    """Where data sets are kept: $PRER_DATA, or prer in the user's cache."""
+    """Folder of the data sets: $PRER_DATA, or prer in the user's cache."""
     chosen = os.environ.get("PRER_DATA")
     try:
         cache = os.environ.get("XDG_CACHE_HOME") or "~/.cache"
         return (Path(chosen) if chosen else Path(cache) / "prer").expanduser()
-    except RuntimeError:  # there is no such user
+    except RuntimeError:  # the home folder is unknown
         raise InputError("the data folder cannot be told; set PRER_DATA to a folder") from None
 
 
@@ -146,17 +146,17 @@ def idx_files(bases: tuple[str, ...], sizes: tuple[int, ...], sums: tuple[str, .
 
 
 def decoded(files: tuple[File, ...], sizes: tuple[int, ...]) -> tuple[File, ...]:
-    """The same, known by their decompressed bytes: their hosts compress them in their own ways."""
+    """The same files with checksums of the decompressed bytes, because mirrors compress them differently."""
     rows = zip(files, sizes, strict=True)
     return tuple(replace(f, sha256="", content_sha256=f.sha256, content_size=size) for f, size in rows)
 
 
 def served(base: str, name: str, size: int, sha256: str) -> File:
-    """A file that one host has."""
+    """A file with one mirror."""
     return File(name, (base + name,), size, sha256)
 
 
 def cifar_batches(*sums: str) -> tuple[File, ...]:
-    """CIFAR-10's archive as it unpacks."""
+    """The files in CIFAR-10's archive."""
     names = [*(f"data_batch_{i}.bin" for i in range(1, 6)), "test_batch.bin"]
     return tuple(File(name, (), 30730000, sha256) for name, sha256 in zip(names, sums, strict=True))

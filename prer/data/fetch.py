@@ -1,4 +1,4 @@
-"""Fetching as a package manager does it: resumed, from mirrors, verified, and never half a file under its name."""
+"""Downloads from mirrors that resume and are verified and atomic."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ from prer.data.transfer import Failed, size_of, transfer
 from prer.errors import InputError, RunError
 
 WAITS = (0.5, 1.0, 2.0, 4.0)  # seconds before each new round over the mirrors
-WORTHWHILE = 1 << 20  # a round that brought so many bytes is no failure: a slow host may drop us many times
+WORTHWHILE = 1 << 20  # bytes of progress that reset the retries: a slow host may drop the connection many times
 
 
 def fetch(entry: Entry, progress: Progress = silent) -> Form:
-    """Make sure that a data set is here and whole; the form in which it is."""
+    """Download a data set unless it is here and intact; return its local form."""
     form = entry.local_form()
     if form and set(states(form).values()) == {"ok"}:
         return form
@@ -50,28 +50,28 @@ def _fetch_form(entry: Entry, form: Form, progress: Progress) -> None:
 
 
 def _by_hand(form: Form, files: Sequence[File]) -> str:
-    """What to do where there is no network."""
+    """Instructions for a download by hand, without a network."""
     places = dict.fromkeys(url.rsplit("/", 1)[0] + "/" for file in files for url in file.urls)
     return f"put {', '.join(file.name for file in files)} into {form.place}, from {' or '.join(places)}"
 
 
 def fetch_file(file: File, folder: Path, progress: Callable[[int, int], None]) -> None:
-    """Put a file into a folder. Of several processes one downloads it, and the others wait for that.
+    """Download a file into a folder. If several processes do so, one downloads it and the others wait.
 
     Raises:
-        Failed: no mirror gave it.
+        Failed: no mirror delivered it.
         OSError: the folder cannot be written.
     """
     target = folder / file.name
     progress(0, file.size)
-    # The system gives the lock back when its owner dies, so that a crash blocks nobody.
+    # The system releases the lock when its owner dies, so that a crash blocks nobody.
     with FileLock(f"{target}.lock"):
         if state(file, target) != "ok":
             _download(file, target, progress)
 
 
 def _download(file: File, target: Path, progress: Callable[[int, int], None]) -> None:
-    """Ask every mirror in turn, again and again with longer waits, until one gives the file."""
+    """Try all mirrors in turn, in rounds with growing waits, until one delivers the file."""
     part = target.with_name(f"{target.name}.part")
     mirrors, waits, most = list(file.urls), iter(WAITS), size_of(part)
     reasons: dict[str, str] = {}
@@ -95,12 +95,12 @@ def _download(file: File, target: Path, progress: Callable[[int, int], None]) ->
 
 
 def _from(url: str, file: File, part: Path, target: Path, progress: Callable[[int, int], None]) -> None:
-    """Take a file from one mirror; it gets its name when its bytes are known to be right."""
+    """Download a file from one mirror; it gets its final name after its checksum is verified."""
     begun = size_of(part)
     transfer(url, file, part, progress)
     if state(file, part) != "ok":
         part.unlink()
-        # What an earlier try left may be to blame; only who sent wrong bytes from the first on is not asked again.
+        # The bytes of an earlier attempt may be wrong; give up only on a mirror that sent the whole file.
         raise Failed("its bytes are not those that are known", again=begun > 0)
     os.replace(part, target)  # noqa: PTH105, the one call that is atomic on every system
 

@@ -1,4 +1,4 @@
-"""Files to arrays: what a path holds is told by its content, and each format has a file. Nothing here unpickles."""
+"""Read files into arrays. The content of a file decides its format, each in its own module. Nothing is unpickled."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ from prer.data.resizing import Fit
 from prer.errors import InputError
 from prer.text import shown
 
-HEAD = 512  # bytes that tell what a file is
+HEAD = 512  # bytes to detect the format of a file
 PICKLE = "it cannot be read, it holds Python objects (a pickle), which could run any code"
-# What is known, but not read, by its first bytes.
+# Known formats that cannot be read, by their first bytes.
 REFUSED = {
     b"\x89HDF\r\n\x1a\n": "HDF5 is not read; save the arrays with np.savez(x=..., y=...)",
     b"\x93NUMPY": "it cannot be read, one array only; save two with np.savez(x=..., y=...)",
@@ -30,7 +30,7 @@ REFUSED = {
 
 
 def find(data: str) -> Path | None:
-    """The file a path names, or None where there is none."""
+    """Path of an existing file or folder, or None."""
     try:
         path = Path(data).expanduser()
         return path if data and path.exists() else None
@@ -39,14 +39,14 @@ def find(data: str) -> Path | None:
 
 
 def read(path: Path, *, label: str = "", size: int = 0, fit: Fit = "resize", only: Sequence[str] = ()) -> Data:
-    """All samples of a file or folder with their labels.
+    """Read all samples and labels of a file or folder.
 
     Args:
-        path: what is read; see the formats' files.
-        label: the column of labels of a table; the last where none is named.
-        size: the side that all images of a folder or zip are brought to; 0 leaves them as they are.
-        fit: how they are brought to it, "resize" or "pad".
-        only: the names of the files that are used of a folder; all where none are named.
+        path: a file or folder; see the modules in `formats`.
+        label: label column of a table; empty: the last.
+        size: side in pixels to which all images of a folder or zip are brought; 0 leaves them as they are.
+        fit: how they are brought to that size, "resize" or "pad".
+        only: names of the files to use in a folder; empty: all.
     """
     with _readable(path):
         folder = path.is_dir()
@@ -58,14 +58,14 @@ def read(path: Path, *, label: str = "", size: int = 0, fit: Fit = "resize", onl
 
 
 def read_new(path: Path, known: Reading) -> Data:
-    """Samples that a model is to predict, read as its own were; labels where there are some, which need not be.
+    """Read samples to predict in the same way as the training data of the model; labels are optional.
 
-    Beside what can be learned from: an array in .npy, an .npz of x alone, a picture, and pictures in no class's folder.
+    Besides everything `read` accepts: a .npy array, an .npz with x alone, one image, and images outside class folders.
     """
     with _readable(path):
         if path.is_dir():
             return _read_folder(path, known.size, known.fit, (), known)
-        if path.is_file() and path.suffix.lower() == ".npy":  # a pipe is refused below: to open it would wait for ever
+        if path.is_file() and path.suffix.lower() == ".npy":  # a pipe is rejected below: opening it would block
             return npz.read_array(path)
         if path.is_file() and images.is_image(path):
             return images.read_one(path, known)
@@ -74,7 +74,7 @@ def read_new(path: Path, known: Reading) -> Data:
 
 @contextmanager
 def _readable(path: Path) -> Iterator[None]:
-    """Whatever is wrong with a file or with what is in it becomes one sentence."""
+    """Turn any error about a file or its content into an `InputError` of one sentence."""
     try:
         yield
     except MemoryError:
@@ -99,14 +99,14 @@ def _read_folder(path: Path, size: int, fit: Fit, only: Sequence[str], known: Re
 
 
 def _kind_in_folder(path: Path) -> str:
-    """Here a name counts, too: a damaged part of a data set must be refused, and not be left out in silence."""
+    """Format by content or name: a damaged part of a data set must raise an error, not be skipped silently."""
     kind, named = _kind(path), {".bin": "bin", ".mat": "mat"}.get(path.suffix, "")
     named = named or ("idx" if re.search(r"idx\d", path.name) else "")
     return kind if kind in ("idx", "mat", "bin") else named or kind
 
 
 def _lone_folder(path: Path) -> list[Path]:
-    """The one folder in a folder that holds nothing else."""
+    """The only subfolder of a folder that holds nothing else; empty if there is none."""
     inside = _visible(path)
     return [folder for folder in inside if len(inside) == 1 and folder.is_dir()]
 
@@ -135,9 +135,9 @@ def _read_file(path: Path, label: str, size: int, fit: Fit, known: Reading | Non
 
 
 def _kind(path: Path) -> str:
-    """What a file is: the name of a format, or why it is refused."""
+    """Format of a file, or the reason why it is rejected."""
     status = path.stat()
-    if not stat.S_ISREG(status.st_mode):  # opening a pipe would wait for ever
+    if not stat.S_ISREG(status.st_mode):  # opening a pipe would block
         return f"it is no ordinary file; {ACCEPTED}"
     if not status.st_size:
         return f"it cannot be read, it is empty; {ACCEPTED}"
@@ -177,7 +177,7 @@ def _gunzipped(head: bytes) -> bytes:
 
 
 def _is_text(head: bytes) -> bool:
-    """Text has no control characters; whether it is UTF-8 and a table is found out when it is read."""
+    """Whether there are no control characters; reading checks later whether it is a table in UTF-8."""
     return not any(byte < 32 and byte not in b"\t\n\r\f" for byte in head)
 
 

@@ -1,4 +1,4 @@
-"""Data frames to arrays, told by what they can do: pandas is not imported."""
+"""Convert data frames to arrays by duck typing: pandas is not imported."""
 
 from __future__ import annotations
 
@@ -13,16 +13,16 @@ from prer.data.reading import Reading
 from prer.errors import InputError
 from prer.text import shown
 
-NAMED_BY = "y='...'"  # in Python, what names the column of labels
+NAMED_BY = "y='...'"  # in Python, the argument that selects the label column
 
 
 def is_frame(x: Any) -> bool:
-    """Whether this is a data frame, of pandas or of another library that has the same interface."""
+    """Whether this is a data frame of pandas, or of a library with the same interface."""
     return hasattr(x, "columns") and hasattr(x, "to_numpy")
 
 
 def of_frame(frame: Any, y: Any = None) -> Data:
-    """Its columns as vectors; `y` names the column of labels, by default the last, or is the labels."""
+    """Convert a frame to vectors and labels; `y` names the label column (default: the last) or holds the labels."""
     if y is not None and not isinstance(y, str) and hasattr(y, "__len__"):
         label, labels, features = "", y, frame
     else:
@@ -34,7 +34,7 @@ def of_frame(frame: Any, y: Any = None) -> Data:
 
 
 def features_of(frame: Any, known: Reading) -> np.ndarray:
-    """The features of a frame that is to be predicted, in the order of the model; it may have the label, too."""
+    """Features of a frame to predict, in the column order of the model; the frame may include the label."""
     place = known.label_in([str(name) for name in frame.columns], in_file=False)
     features = frame[[name for i, name in enumerate(frame.columns) if i != place]]
     return known.arranged(_of_columns(features, ""), [str(name) for name in features.columns])
@@ -56,7 +56,7 @@ def _column_of(names: list[Any], y: Any) -> Any:
 
 
 def _of_columns(frame: Any, by: str) -> np.ndarray:
-    """The columns as float32; missing values and text are refused by row and column."""
+    """Columns as float32; the error for a missing value or text names row and column."""
     names = list(frame.columns)
     if not names or not len(frame):
         raise InputError(f"a data frame of shape {frame.shape}; give features and a label for each sample")
@@ -83,12 +83,12 @@ def _is_missing(value: Any) -> bool:
 
 
 def is_number(value: Any) -> bool:
-    """Whether this can be a feature; also None, since a missing number is refused and not left out."""
+    """Whether a value can be a feature; true for None, so that a missing number raises an error and is not skipped."""
     return value is None or isinstance(value, (bool, int, float, np.bool_, np.number))
 
 
 def checked(x: np.ndarray | Tensor, y: np.ndarray) -> Data:
-    """As many samples as labels."""
+    """Return `Data` after a check that there are as many samples as labels."""
     if len(x) != len(y):
         raise InputError(f"x has {len(x)} samples and y has {len(y)} labels; they must be as many")
     return Data(x, y)

@@ -1,4 +1,4 @@
-"""Images side by side and below each other, as one."""
+"""Images arranged in a grid, as one image."""
 
 # n images, C channels, H and W image
 
@@ -10,7 +10,7 @@ import numpy as np
 
 
 def grid(images: np.ndarray, across: int | None = None, gap: float = 0) -> np.ndarray:
-    """Images [n, C, H, W] in rows of `across`, a pixel of value `gap` between them, [height, width, 1 or 3].
+    """Arrange images [n, C, H, W] in rows of `across`, one pixel of value `gap` apart: [height, width, 1 or 3].
 
     Without `across` there are about as many rows as columns.
 

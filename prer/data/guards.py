@@ -1,4 +1,4 @@
-"""What keeps a hostile or damaged file from doing harm: bounds on what it may become, names that can be shown."""
+"""Guards against hostile or damaged files: limits on decompressed sizes, and names that are safe to show."""
 
 from __future__ import annotations
 
@@ -15,35 +15,35 @@ import numpy as np
 from prer.errors import InputError
 from prer.text import shown
 
-FOLD, FREE = 200, 256 << 20  # honest data hardly shrinks 200-fold; below 256 MiB nobody is harmed
+FOLD, FREE = 200, 256 << 20  # real data hardly compresses 200-fold; up to 256 MiB do no harm
 CHUNK = 1 << 20
-NAME = 1000  # characters of a label
+NAME = 1000  # maximum characters of a label
 ACCEPTED = "give an .npz, CSV, Parquet, a folder or zip of CLASS/image, or of idx, CIFAR .bin or SVHN .mat files"
 
 T = TypeVar("T")
 
 
 class Readable(Protocol):
-    """What bytes can be read from."""
+    """Anything that bytes can be read from."""
 
     def read(self, size: int = -1, /) -> bytes:
-        """At most so many bytes; none at the end."""
+        """Read at most `size` bytes; none at the end."""
         ...
 
 
 def bound(size: int) -> int:
-    """How many bytes a compressed file of so many bytes may become."""
+    """Maximum decompressed size of a compressed file of `size` bytes."""
     return max(FOLD * size, FREE)
 
 
 def check_growth(path: Path, claimed: int, size: int) -> None:
-    """Refuse what would inflate beyond all reason, before anything is allocated for it."""
+    """Reject a decompression bomb before memory is allocated for it."""
     if claimed > bound(size):
         raise InputError(f"{shown(path)}: {size} bytes would inflate to {claimed:.3g}; this is refused as a zip bomb")
 
 
 def fill(file: Readable, array: np.ndarray) -> np.ndarray:
-    """Read until a contiguous array is full, a piece at a time, so that there is never a second copy of all of it."""
+    """Fill a contiguous array from a file, in chunks, so that there is never a second copy of all of it."""
     view, done = array.reshape(-1).view(np.uint8), 0
     while done < len(view):
         piece = file.read(min(CHUNK, len(view) - done))
@@ -55,36 +55,36 @@ def fill(file: Readable, array: np.ndarray) -> np.ndarray:
 
 
 def take(file: Readable, count: int) -> bytes:
-    """Just so many bytes, which must be few."""
+    """Read exactly `count` bytes, which must be few."""
     return fill(file, np.empty(count, np.uint8)).tobytes()
 
 
 class Limited(io.RawIOBase):
-    """What is inflated from a file, within its bound: seeking ahead in a gzip file inflates all that is skipped."""
+    """A decompressed file with a size limit: seeking ahead in a gzip file inflates everything that is skipped."""
 
     def __init__(self, path: Path, file: io.BufferedIOBase) -> None:
         self._path, self._file, self._size = path, file, path.stat().st_size
 
     def read(self, size: int = -1, /) -> bytes:
-        """So many bytes, or what is left of them."""
+        """Read `size` bytes, or as many as are left."""
         check_growth(self._path, self._file.tell() + max(size, 0), self._size)
         return self._file.read(max(size, 0))
 
     def seek(self, offset: int, whence: int = 0, /) -> int:
-        """Go to a place, counted from the start."""
+        """Seek to an offset from the start."""
         check_growth(self._path, offset, self._size)
         return self._file.seek(offset, whence)
 
     def tell(self) -> int:
-        """The place in the file."""
+        """Current offset in the file."""
         return self._file.tell()
 
 
 @contextmanager
 def sound(path: Path | str, *others: type[Exception]) -> Iterator[None]:
-    """Whatever a library says about a damaged file becomes one sentence, but for others that have their own.
+    """Turn any exception about a damaged file into an `InputError`, except `others`, which the caller handles.
 
-    They say it in too many ways to name.
+    Libraries raise too many types of exceptions to list them.
     """
     try:
         with warnings.catch_warnings(action="ignore"):
@@ -92,14 +92,14 @@ def sound(path: Path | str, *others: type[Exception]) -> Iterator[None]:
     except (InputError, MemoryError, *others):
         raise
     except Exception as error:
-        if isinstance(error, OSError) and error.errno:  # the disk's fault and not the file's
+        if isinstance(error, OSError) and error.errno:  # the disk failed; the file may be fine
             raise
         raise InputError(f"{shown(path)}: it cannot be read, it is damaged or not whole; get or make it anew") from None
 
 
 @contextmanager
 def about(path: Path | str) -> Iterator[None]:
-    """Put the name of the file before a sentence about what is in it."""
+    """Prefix an error about the content of a file with the file's name."""
     try:
         yield
     except InputError as error:
@@ -107,22 +107,22 @@ def about(path: Path | str) -> Iterator[None]:
 
 
 def as_text(name: str) -> str:
-    """A file name as text that can be written anywhere; bytes that are no UTF-8 become escapes such as \\xe9."""
+    """A file name as valid UTF-8 text; invalid bytes become escapes such as \\xe9."""
     return name.encode("utf-8", "surrogateescape").decode("utf-8", "backslashreplace")
 
 
 def check_names(labels: Iterable[object]) -> None:
-    """Refuse labels that are no names: NumPy gives every label of an array the room of the longest."""
+    """Reject labels that are too long: NumPy gives every label of an array as much memory as the longest."""
     longest = max((len(label) for label in labels if isinstance(label, (str, bytes))), default=0)
     if longest > NAME:
         raise InputError(f"a label of {longest} characters; {NAME} are the most")
 
 
 def in_parts(items: Iterable[T], name: Callable[[T], str]) -> tuple[list[T], list[T]]:
-    """What is to be learned from, and what is for testing, told by the names.
+    """Divide items into a training part and a test part by their names.
 
-    Validation data is the test part where there is no other, and is left out where there is; a part that is alone is
-    for learning, whatever its name.
+    Validation data becomes the test part if there is no other, and is left out otherwise. A lone part is for training,
+    whatever its name.
     """
     train, test, valid = [], [], []
     for item in items:

@@ -14,12 +14,12 @@ from prer.errors import InputError
 from prer.settings import build, setting
 from prer.text import shown
 
-MOST = 5  # columns that a sentence names
+MOST = 5  # maximum number of columns that a message lists
 
 
 @dataclass(frozen=True, kw_only=True)
 class Reading:
-    """How data is read; what does not apply has its default."""
+    """How data is read; settings that do not apply have their defaults."""
 
     columns: tuple[str, ...] = setting((), "the features of a table by name, in order")
     label: str = setting("", "the column of labels of a table")
@@ -29,7 +29,7 @@ class Reading:
 
     @classmethod
     def of(cls, table: Mapping[str, Any], shape: Sequence[int]) -> Self:
-        """What a model's file says, checked: anybody may have written it."""
+        """Parse and validate the table of a model file, which anybody may have written."""
         reading = build(cls, {**table, "shape": shape}, "reading", {})
         if reading.columns and (reading.shape != (len(reading.columns),) or reading.label in reading.columns):
             raise ValueError(f"reading.columns names {len(reading.columns)} features; samples are of {reading.shape}")
@@ -38,11 +38,11 @@ class Reading:
         return reading
 
     def to_json(self) -> dict[str, Any]:
-        """All but the shape, which a model's file says elsewhere."""
+        """All settings but the shape, which a model file stores elsewhere."""
         return {key: value for key, value in asdict(self).items() if key != "shape"}
 
     def label_in(self, names: Sequence[str], in_file: bool = True) -> int | None:
-        """Where a table that is to be predicted has its labels, None if nowhere; other columns must be the model's."""
+        """Index of the label column in a table to predict, or None; all other columns must be the model's."""
         check_names(names)
         if in_file and not set(names) >= set(self.columns or [""]):  # a file may lack its header
             check_header(names)
@@ -59,7 +59,7 @@ class Reading:
         return None if len(names) == self.shape[0] else self.shape[0]
 
     def order(self, names: Sequence[str]) -> list[int]:
-        """Where each of the columns is among these names, which must be the same in any order."""
+        """Index of each column of the model in `names`, which must be the same columns in any order."""
         places, known = {name: place for place, name in enumerate(names)}, set(self.columns)
         missing, extra = [n for n in self.columns if n not in places], [n for n in names if n not in known]
         if missing or extra:
@@ -70,13 +70,13 @@ class Reading:
         return [places[name] for name in self.columns]
 
     def arranged(self, x: Any, names: Sequence[str]) -> Any:
-        """The columns of an array in the model's order; where either has no names, as they are."""
+        """Reorder the columns of an array as in the model; leave them as they are if either side has no names."""
         if not self.columns or not names or self.columns == tuple(names):
             return x
         return x[:, self.order(names)]
 
     def fitted(self, x: Tensor) -> Tensor:
-        """Images [N, C, H, W] in the size and with the channels of the model's."""
+        """Convert images [N, C, H, W] to the size and channels of the model."""
         if x.dim() != 4 or len(self.shape) != 3:
             return x
         x = resized(x, self.size, self.fit) if self.size else x

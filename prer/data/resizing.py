@@ -1,4 +1,4 @@
-"""Images brought to one size, and to the channels that are wanted."""
+"""Convert images to a given size and number of channels."""
 
 # S seeds, B batch, N samples, C channels, H and W image
 
@@ -13,11 +13,11 @@ from torch import Tensor
 Fit = Literal["resize", "pad"]
 
 
-IMAGES_AS_FLOATS = 1024  # images that are floats at once
+IMAGES_AS_FLOATS = 1024  # images that are converted to floats at a time
 
 
 def resized(x: Tensor, size: int, fit: Fit = "resize") -> Tensor:
-    """Images [N, C, H, W] brought to size x size: resized (antialiased), or centred on black, cropped where larger."""
+    """Bring images [N, C, H, W] to size x size: resize (antialiased), or pad with black and crop, centred."""
     if x.shape[-2:] == (size, size):
         return x
     if fit == "pad":
@@ -30,12 +30,12 @@ def resized(x: Tensor, size: int, fit: Fit = "resize") -> Tensor:
 
 
 def coloured(x: Tensor) -> Tensor:
-    """Grey images [N, 1, H, W] with three equal channels."""
+    """Convert grey images [N, 1, H, W] to three equal channels; leave others as they are."""
     return x.repeat(1, 3, 1, 1) if x.shape[1] == 1 else x
 
 
 def grey(x: Tensor) -> Tensor:
-    """Coloured images [N, 3, H, W] with one channel, by the usual weights of red, green and blue."""
+    """Convert colour images [N, 3, H, W] to grey by the usual luma weights; leave others as they are."""
     if x.shape[1] != 3:
         return x
     red, green, blue = x.float().unbind(1)
@@ -43,5 +43,5 @@ def grey(x: Tensor) -> Tensor:
 
 
 def as_type_of(floats: Tensor, x: Tensor) -> Tensor:
-    """Floats as the type of x, within its range: bytes, which are rounded, or numbers from 0 to 1."""
+    """Convert floats to the type of x, clipped to its range: rounded to 0..255 for bytes, else [0, 1]."""
     return floats.round().clamp(0, 255).to(x.dtype) if x.dtype == torch.uint8 else floats.clamp(0, 1).to(x.dtype)

@@ -1,6 +1,6 @@
-"""Python objects to arrays: data sets of (x, y) pairs or of rows with names, and data frames.
+"""Convert Python objects to arrays: data sets of (x, y) pairs or of named rows, and data frames.
 
-What an object is, is told by what it can do; none of the libraries that make them is imported.
+Objects are recognised by duck typing, without an import of the libraries that define them.
 """
 
 # N samples, C channels, H and W image
@@ -28,12 +28,12 @@ WANTED = "give pairs (x, y), rows such as {'image': ..., 'label': 3}, or a data 
 
 
 def as_data(source: Any, y: Any = None) -> Data:
-    """All samples of an object with their labels.
+    """Convert an object to samples and labels.
 
     Args:
-        source: a data set of torch (by index or iterable) or any sequence or iterable of pairs (x, y); rows with names
-            as Hugging Face gives them; or a data frame. An x is a tensor or an array, or an image of pillow.
-        y: the name of the label where rows or columns have names; or the labels, where the source holds samples only.
+        source: a torch data set (by index or iterable) or any sequence or iterable of pairs (x, y); named rows, as in
+            Hugging Face data sets; or a data frame. Each x is a tensor, an array or a Pillow image.
+        y: name of the label for named rows or columns; or the labels, if the source holds samples only.
 
     Example:
         >>> rows = [{"height": 1.5, "width": 2, "label": "cat"}, {"height": 2.5, "width": 1, "label": "dog"}]
@@ -57,7 +57,7 @@ def as_data(source: Any, y: Any = None) -> Data:
 
 
 def _items(source: Any) -> Iterator[Any]:
-    """By index where there is a length: a data set of torch need not say where it ends."""
+    """Iterate by index if there is a length: a torch data set need not raise an error at its end."""
     if hasattr(source, "__len__") and hasattr(source, "__getitem__") and not isinstance(source, (Mapping, str, bytes)):
         return (source[i] for i in range(len(source)))
     if isinstance(source, Iterable) and not isinstance(source, (Mapping, str, bytes)):
@@ -113,7 +113,7 @@ def _label_of(names: Sequence[str], y: Any) -> str:
 
 
 def _stacked(samples: list[Any]) -> np.ndarray | Tensor:
-    """One array of all samples; grey images among coloured ones get three channels."""
+    """Stack all samples into one array; grey images among colour images get three channels."""
     arrays = [_as_array(sample) for sample in samples]
     if all(hasattr(sample, "getbands") for sample in samples):
         colours = max(len(array) for array in arrays)
@@ -136,7 +136,7 @@ def _as_array(sample: Any) -> np.ndarray:
     if isinstance(sample, Tensor):
         sample = sample.detach().cpu()
         return (sample.float() if sample.dtype == torch.bfloat16 else sample).numpy()
-    if hasattr(sample, "getbands"):  # an image of pillow
+    if hasattr(sample, "getbands"):  # a Pillow image
         return pixels(sample)
     try:
         return np.asarray(sample)

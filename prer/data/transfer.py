@@ -1,4 +1,4 @@
-"""One request for one file: what is there already is not asked for again, and what comes is distrusted."""
+"""One request for one file: resume a partial download, and check everything the server sends."""
 
 from __future__ import annotations
 
@@ -17,19 +17,19 @@ from urllib.request import Request, build_opener
 from prer.data.entry import File
 from prer.version import __version__
 
-TIMEOUT = 30.0  # seconds without one byte
-LONGEST_WAIT = 60.0  # seconds that a server may ask us to wait
+TIMEOUT = 30.0  # seconds without receiving a byte
+LONGEST_WAIT = 60.0  # maximum seconds that a server may ask us to wait
 BLOCK = 1 << 16
-PASSING = (408, 416, 425, 429)  # answers that may be others next time, as those from 500 up
+PASSING = (408, 416, 425, 429)  # temporary errors that may be retried, as may all from 500 up
 
 
 class Failed(Exception):
-    """A mirror did not give the file.
+    """A mirror did not deliver the file.
 
     Args:
-        reason: why, in some words.
-        again: whether it may do so when asked again.
-        wait: seconds that it asked us to wait.
+        reason: why, in a few words.
+        again: whether a retry may succeed.
+        wait: seconds that the mirror asked us to wait.
     """
 
     def __init__(self, reason: str, again: bool = True, wait: float = 0.0) -> None:
@@ -38,14 +38,14 @@ class Failed(Exception):
 
 
 def transfer(url: str, file: File, part: Path, progress: Callable[[int, int], None]) -> None:
-    """Bring the missing bytes of a file into its part.
+    """Download the missing bytes of a file to its .part file.
 
     Raises:
-        Failed: they did not all come.
-        OSError: the part cannot be written.
+        Failed: the download is incomplete.
+        OSError: the .part file cannot be written.
     """
     have = size_of(part)
-    if have == file.size:  # its process ended before it could be checked
+    if have == file.size:  # complete, but its process ended before the check
         return
     with _answer(url, part, have) as response:
         start = _start(response, file, part, have)
@@ -57,12 +57,12 @@ def transfer(url: str, file: File, part: Path, progress: Callable[[int, int], No
 
 
 def size_of(path: Path) -> int:
-    """The bytes of a file, 0 where there is none."""
+    """Size of a file in bytes, 0 if it does not exist."""
     return path.stat().st_size if path.exists() else 0
 
 
 def _answer(url: str, part: Path, have: int) -> HTTPResponse:
-    """A mirror's answer to the request for the bytes from `have` on."""
+    """Request the bytes from `have` on and return the response of the mirror."""
     headers = {"User-Agent": f"prer/{__version__}"} | ({"Range": f"bytes={have}-"} if have else {})
     try:  # a new opener, because the global one remembers the proxies of its first use
         return build_opener().open(Request(url, headers=headers), timeout=TIMEOUT)
@@ -78,21 +78,21 @@ def _answer(url: str, part: Path, have: int) -> HTTPResponse:
 
 
 def _start(response: HTTPResponse, file: File, part: Path, have: int) -> int:
-    """Where the bytes of an answer belong: at the end of what is there, or at the beginning."""
+    """Offset of a response in the .part file: its end, or 0."""
     if response.status == 206:
         given = re.fullmatch(r"bytes (\d+)-\d+/(\d+|\*)", response.headers.get("Content-Range", ""))
         whole = ("*", str(file.size)) if file.sha256 else None
         if given and int(given[1]) == have and (whole is None or given[2] in whole):
             return have
-        part.unlink(missing_ok=True)  # so that the next try asks for all of it
+        part.unlink(missing_ok=True)  # so that the next attempt requests the whole file
         raise Failed("sent another part than was asked for")
     if file.sha256 and response.headers.get("Content-Length", str(file.size)) != str(file.size):
-        raise Failed("has another file, of another size", again=False)  # an error page, say: what is there stays
+        raise Failed("has another file, of another size", again=False)  # an error page, say: keep the .part file
     return 0
 
 
 def _write(response: HTTPResponse, file: File, part: Path, done: int, progress: Callable[[int, int], None]) -> int:
-    """Write what comes, and stop a server that sends more than there can be; how many bytes there are then."""
+    """Write a response to the .part file, up to the size limit of the file; return the size of the .part file."""
     begun = done
     with part.open("ab" if done else "wb") as out:
         for block in _blocks(response):
@@ -110,7 +110,7 @@ def _write(response: HTTPResponse, file: File, part: Path, done: int, progress: 
 
 
 def _blocks(response: HTTPResponse) -> Iterator[bytes]:
-    """The bytes of an answer; a failure of the network is told from one of the disk by being raised here."""
+    """Yield the bytes of a response; raising `Failed` here distinguishes network errors from disk errors."""
     try:
         while block := response.read(BLOCK):
             yield block
@@ -119,7 +119,7 @@ def _blocks(response: HTTPResponse) -> Iterator[bytes]:
 
 
 def _broken(error: Exception) -> Failed:
-    """What went wrong on the way, in some words."""
+    """Convert a network error to `Failed`, with a short reason."""
     reason = error.reason if isinstance(error, URLError) else error
     if isinstance(reason, TimeoutError):
         return Failed(f"no answer within {TIMEOUT:g} s")
@@ -128,13 +128,13 @@ def _broken(error: Exception) -> Failed:
     if isinstance(reason, ssl.SSLCertVerificationError):
         return Failed(f"its certificate is not trusted, {reason.verify_message}", again=False)
     text = str(getattr(reason, "strerror", None) or reason or type(reason).__name__)
-    return Failed("the connection failed, " + "".join(filter(str.isprintable, text))[:100])  # a stranger wrote it
+    return Failed("the connection failed, " + "".join(filter(str.isprintable, text))[:100])  # untrusted text
 
 
 def _retry_after(text: str) -> float:
-    """The seconds that a server asks us to wait, given as such or as a date, within reason."""
+    """Seconds to wait by a Retry-After header, which holds seconds or a date; at most LONGEST_WAIT."""
     try:
         seconds = float(text) if text.isdecimal() else (parsedate_to_datetime(text) - datetime.now(UTC)).total_seconds()
-    except (ValueError, TypeError, OverflowError):  # nothing, nonsense, or a date of no time zone
+    except (ValueError, TypeError, OverflowError):  # empty, invalid, or a date without a time zone
         return 0.0
     return min(max(seconds, 0.0), LONGEST_WAIT)

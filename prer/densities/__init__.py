@@ -1,1 +1,1 @@
-"""p(z | t, y), from which the past is sampled."""
+"""Densities p(z | t, y) of the embeddings, from which the past is sampled."""

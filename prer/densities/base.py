@@ -32,15 +32,15 @@ class Density(nn.Module, ABC):
 
     @abstractmethod
     def log_prob(self, z: Tensor, condition: Tensor) -> Tensor:
-        """The logarithm of p(z | condition), [S, B]."""
+        """Log-density log p(z | condition) [S, B]."""
 
     @abstractmethod
     def start(self, z: Tensor, condition: Tensor) -> None:
-        """Take what can be computed rather than trained from the embeddings [S, n, D] of all classes so far."""
+        """Compute what needs no training from the embeddings [S, n, D] of all classes so far."""
 
     @abstractmethod
     def _draw(self, condition: Tensor, noise: Tensor) -> Tensor:
-        """Samples [S, n, D], good or bad, made of normal numbers of the same shape."""
+        """Transform normal noise [S, n, D] into samples of the same shape, without checking them."""
 
     @abstractmethod
     def _centre(self) -> tuple[Tensor, Tensor]:
@@ -51,16 +51,16 @@ class Density(nn.Module, ABC):
         return (z - mean) / std
 
     def outside(self, z: Tensor, limit: float = 8.0) -> Tensor:
-        """Which embeddings [S, n] lie on the border of what `sample` gives or beyond, or are not finite."""
+        """Mask [S, n] of embeddings that are not finite, or at or beyond the limit to which `sample` clamps."""
         return ~(self._standardised(z).abs() < 0.999 * limit).all(-1)
 
     def add(self, counts: Tensor, address: Address) -> None:
-        """Make room for new classes, seen so many times each [new classes]; nothing that is learned is touched."""
+        """Add new classes, with the number of samples of each [new classes]; learned values do not change."""
         new = counts.to(self.counts).expand(len(address.seeds), -1)
         self.counts = torch.cat([self.counts, new], dim=1)
 
     def labels(self, n: int, address: Address, among: Sequence[int]) -> Tensor:
-        """Ids [S, n] of these classes, in the proportions seen in training."""
+        """Sample ids [S, n] of these classes, in the proportions seen in training."""
         chosen = torch.zeros_like(self.counts[:1]).index_fill(1, torch.tensor(among, device=address.device), 1.0)
         return in_proportion(chosen * self.counts, n, address)
 
@@ -68,10 +68,10 @@ class Density(nn.Module, ABC):
     def sample(
         self, condition: Tensor, address: Address, temperature: float = 1.0, limit: float = 8.0, attempts: int = 5
     ) -> Tensor:
-        """Embeddings [S, n, D] of the asked classes.
+        """Sample embeddings [S, n, D] of the given classes.
 
-        Samples that are not finite, or that lie more than `limit` standard deviations off in some direction, are
-        drawn again; those that stay so (a broken density) end on that border, so that no caller meets a NaN.
+        Samples that are not finite, or more than `limit` standard deviations off in some dimension, are resampled;
+        those that stay so (a broken density) are clamped to that limit, so that no caller receives a NaN.
         """
         shape = condition.shape[1], self.dimension
         z = self._draw(condition, temperature * (address / 0).normal(*shape).to(self.counts))
@@ -80,7 +80,7 @@ class Density(nn.Module, ABC):
             most = int(bad.sum(1).max())
             if not most:
                 return z
-            first = bad.byte().argsort(dim=1, descending=True, stable=True)[:, :most]  # all bad ones of every seed
+            first = bad.byte().argsort(dim=1, descending=True, stable=True)[:, :most]  # all bad samples of every seed
             rows = first.unsqueeze(-1).expand(-1, -1, self.dimension)
             noise = temperature * (address / attempt).normal(*shape).to(self.counts)
             again = self._draw(condition.gather(1, first), noise.gather(1, rows))
@@ -90,13 +90,13 @@ class Density(nn.Module, ABC):
 
 
 def in_proportion(counts: Tensor, n: int, address: Address) -> Tensor:
-    """Numbers of columns [S, n], each drawn as often as its share of the counts [S, C] says."""
+    """Sample column indices [S, n] with probabilities proportional to the counts [S, C]."""
     shares = counts.cumsum(1)
     return torch.searchsorted(shares, address.uniform(n).to(shares) * shares[:, -1:], right=True)
 
 
 def look_up(rows: Tensor, condition: Tensor) -> Tensor:
-    """Each sample's class's row: [S, C, width] and [S, B] to [S, B, width]."""
+    """Row of each sample's class: [S, C, width] and [S, B] to [S, B, width]."""
     S, C, _ = rows.shape
     index = condition + C * torch.arange(S, device=condition.device).unsqueeze(1)
     return F.embedding(index, rows.flatten(0, 1))  # its gradient is faster than that of a gather, and deterministic

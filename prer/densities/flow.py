@@ -24,21 +24,21 @@ Permutation = Literal["swapping", "random"]
 
 
 class Flow(Density):
-    """The paper's flow: levels of blocks, half of the dimensions leaving after each level, a standard normal prior.
+    """The paper's flow: levels of blocks, half of the dimensions split off after each level, a standard normal prior.
 
     Args:
-        dimension: of the embedding.
-        levels: how many; a level is made only where two dimensions or more remain.
-        blocks: in each level; a block is a norm, a coupling and a fixed permutation.
+        dimension: size of the embedding.
+        levels: number of levels; a level is built only where at least two dimensions remain.
+        blocks: number of blocks in each level; a block is a norm, a coupling and a fixed permutation.
         norm: "batch" uses a batch's own statistics in training, "running" the paper's running estimates.
-        condition: which couplings see the class: "every" one, or the "first" on the data's side as in the paper.
+        condition: which couplings see the class: "every" one, or only the "first" on the data side, as in the paper.
         condition_size: the length of a class's learned vector.
-        one_hot: the class enters as a one-hot vector of that length and is not learned, as in the paper.
-        class_prior: the prior's mean and scale depend on the class, as linear functions of its vector; else the prior
-            is the paper's standard normal. Not in the paper; few blocks then separate the classes far better.
-        bounded: keeps the scale within [0.27, 0.99]; unbounded it can run to 0, where sampling divides by it.
-        permutation: "swapping" has random orders in which halves change places every other time, "random" is the
-            paper's: with few blocks it leaves some dimensions untransformed, and those do not depend on the class.
+        one_hot: the class vector is one-hot, of that length, and not learned, as in the paper.
+        class_prior: the prior's mean and scale depend on the class, by a linear map of its vector; otherwise the prior
+            is the paper's standard normal. Not in the paper; with it, few blocks separate the classes far better.
+        bounded: keep the scale within [0.27, 0.99]; unbounded it can go to 0, and sampling divides by it.
+        permutation: "swapping" uses random orders, of which every other one swaps the halves. "random" is the paper's:
+            with few blocks it leaves some dimensions untransformed, which then do not depend on the class.
 
     Example:
         >>> address = Address(seeds=(0, 1))
@@ -88,7 +88,7 @@ class Flow(Density):
 
     @property
     def levels(self) -> list[Level]:
-        """From the data's side to the noise's."""
+        """The levels, from the data side to the noise side."""
         return cast(list[Level], list(self.parts))
 
     def add(self, counts: Tensor, address: Address) -> None:
@@ -107,10 +107,10 @@ class Flow(Density):
 
     @torch.no_grad()
     def start(self, z: Tensor, condition: Tensor) -> None:
-        """Standardise by these embeddings; a flow that is new initialises its norms on them, as on a first batch."""
+        """Set the standardisation from these embeddings; a new flow also initialises its norms on them."""
         std, mean = torch.std_mean(z, dim=1)
-        self.mean.copy_(mean)  # in their place: a captured step knows these tensors
-        self.std.copy_(std.clamp_min(1e-3 * std.mean(1, keepdim=True) + 1e-6))  # a dead dimension stays invertible
+        self.mean.copy_(mean)  # in place: a captured step refers to these tensors
+        self.std.copy_(std.clamp_min(1e-3 * std.mean(1, keepdim=True) + 1e-6))  # keeps dead dimensions invertible
         if not self.started.any():
             u, v = self._standardised(z).mT, self._vectors(condition)
             for level in self.levels:
@@ -124,11 +124,11 @@ class Flow(Density):
         return u.mT, log_det
 
     def inverse(self, u: Tensor, condition: Tensor) -> Tensor:
-        """Generate: z = T(u), with the statistics of evaluation."""
+        """Generate: z = T(u), with the running statistics."""
         return self._generated(u.mT, self._vectors(condition))
 
     def log_prob(self, z: Tensor, condition: Tensor) -> Tensor:
-        """The prior of u plus the log-determinant (Eq. 4)."""
+        """Log-prior of u plus the log-determinant (Eq. 4)."""
         v = self._vectors(condition)
         u, log_det = self._normalised(z, v)
         if self.weight_prior is not None:
@@ -147,10 +147,10 @@ class Flow(Density):
             u = mean + log_std.exp() * u
         return self._generated(u, v)
 
-    # Within, features come before samples, [S, D, B]; `blocks.py` says why.
+    # Internally, features come before samples, [S, D, B]; `blocks.py` explains why.
 
     def _vectors(self, condition: Tensor) -> Tensor:
-        """The vector of each sample's class [S, V, B]."""
+        """Vector of each sample's class [S, V, B]."""
         return look_up(self.table, condition).mT.contiguous()
 
     def _normalised(self, z: Tensor, v: Tensor) -> tuple[Tensor, Tensor]:
@@ -185,7 +185,7 @@ class Flow(Density):
 class Level(nn.Module):
     """Blocks over one set of dimensions, their parameters stacked: norm, coupling, permutation.
 
-    The coupling's network is a and the class's vector v -> size -> (scale, shift) of b.
+    The coupling network is (a, class vector v) -> size -> (scale, shift) of b.
     """
 
     mean: Tensor
@@ -218,7 +218,7 @@ class Level(nn.Module):
         self.register_buffer("back", orders.argsort(1))
 
     def forward(self, u: Tensor, v: Tensor, first: bool = False) -> tuple[Tensor, Tensor]:
-        """One pass towards the noise [S, D, B], and its log-determinant [S, B]."""
+        """Normalise: u on the noise side of the level [S, D, B], and the log-determinant [S, B]."""
         if self.training and self.norm == "batch" and not first:
             return self._trained(u, v)
         log_det = 0.0
@@ -232,7 +232,7 @@ class Level(nn.Module):
         return u, cast(Tensor, log_det)
 
     def _trained(self, u: Tensor, v: Tensor) -> tuple[Tensor, Tensor]:
-        """The same with batch statistics, by the function that is made for it."""
+        """The same as `forward`, with batch statistics, by a fused function."""
         layers = self.weight_in, self._weight_condition(), self.bias_in, self.weight_out, self.bias_out
         constants = self.order[0], self.back[0], self.bounded, self.eps
         ours = kernels("flow", u, v, *layers)
@@ -243,7 +243,7 @@ class Level(nn.Module):
         return u, log_det
 
     def inverse(self, u: Tensor, v: Tensor) -> Tensor:
-        """The way back, with running statistics."""
+        """Generate: u on the data side of the level, with running statistics."""
         for k, block in reversed(list(enumerate(self._blocks(v)))):
             u = u.index_select(1, self.back[0, k])
             a, b = u.split((self.leaving, self.staying), dim=1)
@@ -253,24 +253,24 @@ class Level(nn.Module):
         return u
 
     def _blocks(self, v: Tensor) -> list[tuple[Tensor, ...]]:
-        """For each block: its first weights, what its first layer adds (bias and condition), its last layer."""
+        """For each block: its first layer's weights, the bias plus condition of that layer, and its last layer."""
         added = self._weight_condition().mT @ v.unsqueeze(1) + self.bias_in.unsqueeze(3)
         layers = self.weight_in.mT, added, self.weight_out.mT, self.bias_out.unsqueeze(3)
         return list(zip(*(t.unbind(1) for t in layers), strict=True))
 
     def _weight_condition(self) -> Tensor:
-        """For every block [S, K, V, D]; zeros where it does not see the class."""
+        """Condition weights of every block [S, K, V, D]; zeros where a block does not see the class."""
         blind = self.bias_in.shape[1] - self.weight_condition.shape[1]
         return F.pad(self.weight_condition, (0, 0, 0, 0, 0, blind)) if blind else self.weight_condition
 
     def _coupling(self, a: Tensor, w_in: Tensor, plus: Tensor, w_out: Tensor, bias: Tensor) -> tuple[Tensor, Tensor]:
-        """What b is scaled by, before its sigmoid, and shifted by."""
+        """Scale of b, before the sigmoid, and shift of b."""
         h = torch.relu(torch.baddbmm(plus, w_in, a))
         s, shift = torch.baddbmm(bias, w_out, h).chunk(2, dim=1)
         return (3 * torch.tanh(s / 3) if self.bounded else s) + 2, shift
 
     def _statistics(self, k: int, u: Tensor, first: bool) -> tuple[Tensor, Tensor]:
-        """What block k normalises by; in training and on the first batch the running estimates move, too."""
+        """Mean and variance for block k's norm; updates the running estimates in training and on the first batch."""
         if not (self.training or first):
             return self.mean[:, k], self.var[:, k]
         var, mean = torch.var_mean(u, dim=2)
@@ -282,9 +282,9 @@ class Level(nn.Module):
 
 
 def _permutation(size: int, level: int, block: int, kind: Permutation) -> Tensor:
-    """A fixed random order; one that swaps moves what its block left alone to where the next transforms it.
+    """A fixed random order; a swapping one lets the next block transform the dimensions that this one left unchanged.
 
-    It is the same for every seed: a permutation is part of the architecture, and one index serves the whole stack.
+    It is the same for every seed: a permutation is part of the architecture, and one index serves all seeds.
     """
     order = (Address((0,)) / "permutation" / level / block).permutation(size)[0]
     if block % 2 or kind == "random":

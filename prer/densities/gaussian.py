@@ -14,7 +14,7 @@ from prer.densities.base import Density, look_up
 
 
 class Gaussian(Density):
-    """One full-covariance Gaussian for each class: no training at all, and D + D (D + 1) / 2 floats more a class."""
+    """One full-covariance Gaussian for each class: no training at all, but D + D (D + 1) / 2 floats a class."""
 
     means: Tensor
     factors: Tensor
@@ -26,11 +26,11 @@ class Gaussian(Density):
 
     @torch.no_grad()
     def start(self, z: Tensor, condition: Tensor) -> None:
-        """Fit mean and covariance of every class; an old one with too few embeddings here keeps what it has."""
+        """Fit mean and covariance of every class; an old class with too few embeddings keeps its previous fit."""
         member = F.one_hot(condition, self.counts.shape[1]).to(z)  # [S, n, C]
         weight = member / member.sum(1, keepdim=True).clamp_min(1)
         means = weight.mT @ z
-        # In double precision: a GPU's faster products would leave a class of few samples without a factor.
+        # In double precision: with a GPU's faster products, Cholesky fails for a class with few samples.
         off = ((z - mean.unsqueeze(1)).double() for mean in means.unbind(1))
         covariance = torch.stack([(d * w.unsqueeze(-1)).mT @ d for d, w in zip(off, weight.unbind(2), strict=True)], 1)
         ridge = 1e-4 * covariance.diagonal(dim1=-2, dim2=-1).mean(-1) + 1e-8
@@ -43,7 +43,7 @@ class Gaussian(Density):
         self.factors = torch.cat([torch.where(keep, self.factors, factors[:, :old]), factors[:, old:]], dim=1)
 
     def log_prob(self, z: Tensor, condition: Tensor) -> Tensor:
-        """The normal density of the sample's class."""
+        """Log-density under the Gaussian of each sample's class [S, B]."""
         L = self._cholesky(condition)
         off = (z - look_up(self.means, condition)).unsqueeze(-1)
         u = torch.linalg.solve_triangular(L, off, upper=False).squeeze(-1)
@@ -52,7 +52,7 @@ class Gaussian(Density):
 
     def _draw(self, condition: Tensor, noise: Tensor) -> Tensor:
         z = look_up(self.means, condition).clone()
-        for c, L in enumerate(self._unpacked().unbind(1)):  # a class at a time: n factors at once would be large
+        for c, L in enumerate(self._unpacked().unbind(1)):  # one class at a time: n factors at once would be large
             z += torch.where((condition == c).unsqueeze(-1), noise @ L.mT, 0)
         return z
 
@@ -63,7 +63,7 @@ class Gaussian(Density):
         return mean, (share * (within + (self.means - mean).square())).sum(1, keepdim=True).sqrt()
 
     def _unpacked(self) -> Tensor:
-        """Lower triangles [S, C, D, D]."""
+        """Cholesky factors as lower triangular matrices [S, C, D, D]."""
         full = self.factors.new_zeros(*self.factors.shape[:2], self.dimension, self.dimension)
         row, column = torch.tril_indices(self.dimension, self.dimension)
         full[..., row, column] = self.factors

@@ -1,1 +1,1 @@
-"""What other tools are given: scalars of runs, for trackers of experiments."""
+"""Export to other tools: scalars of runs, for experiment trackers."""

@@ -1,6 +1,6 @@
-"""The events of a run as scalars, as every tracker of experiments takes them: a name, a step, a value.
+"""The events of a run as scalars (name, step, value), which every experiment tracker accepts.
 
-Any tracker is fed in a few lines; here MLflow:
+A few lines send them to any tracker, here MLflow:
 
     with mlflow.start_run(run_name=run.name):
         for scalar in scalars(run):
@@ -20,7 +20,7 @@ from prer.runs.folder import RunFolder
 
 
 class Scalar(NamedTuple):
-    """One number of one seed."""
+    """One scalar of one seed."""
 
     seed: int
     name: str
@@ -29,18 +29,18 @@ class Scalar(NamedTuple):
 
 
 def scalars(run: Path, follow: bool = False, pause: float = 1.0) -> Iterator[Scalar]:
-    """All numbers of a run's events, in their order; with `follow` until the run ends or is stopped."""
+    """Yield all scalars of a run's events, in order; with `follow`, until the run ends or is stopped."""
     folder = RunFolder(run)
     seeds = seeds_of(folder.experiment)
     for event in folder.events(follow, pause):
         try:
             yield from of_event(event, seeds)
-        except (KeyError, TypeError, ValueError, AttributeError):  # not one of ours
+        except (KeyError, TypeError, ValueError, AttributeError):  # not an event of prer
             continue
 
 
 def of_event(event: dict[str, Any], seeds: Sequence[int]) -> Iterator[Scalar]:
-    """The numbers of one event: losses of an epoch, accuracies after a task, the health of a class."""
+    """Yield the scalars of one event: losses of an epoch, accuracies after a task, the health of a class."""
     kind, task = event["event"], event["task"]
     if kind == "epoch":
         step = task * event["epochs"] + event["epoch"]

@@ -1,4 +1,4 @@
-"""Runs in TensorBoard, live or afterwards: each seed is a run of its own there."""
+"""Export runs to TensorBoard, live or afterwards; each seed is a separate run there."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from prer.interop.scalars import scalars
 
 
 def replay(run: Path, logdir: Path, follow: bool = False) -> int:
-    """Write a run's scalars where TensorBoard finds them, all of them or none; how many there were."""
+    """Write a run's scalars for TensorBoard, all of them or none; return their number."""
     try:
         from tensorboard.compat.proto.summary_pb2 import Summary  # pyrefly: ignore[missing-module-attribute], generated
     except ImportError:
@@ -38,7 +38,7 @@ def replay(run: Path, logdir: Path, follow: bool = False) -> int:
 
 
 def _append(file: Path, **content: Any) -> None:
-    """Write one event. TensorBoard's own writer has a thread, which prints an error before anybody can catch it."""
+    """Append one event. TensorBoard's own writer has a thread, which prints errors before we can catch them."""
     from tensorboard.compat.proto.event_pb2 import Event  # pyrefly: ignore[missing-module-attribute], generated
     from tensorboard.summary.writer.record_writer import RecordWriter
 

@@ -1,13 +1,13 @@
-"""The blocks of a level in training, as one function whose gradient is derived by hand.
+"""The blocks of a level in training, as one autograd function with a hand-written backward pass.
 
-A step of a small flow is nearly all overhead: autograd would run some two thousand tiny operations. Here a block has
-a dozen each way, and what does not depend on the next block is done for all of them at once. `flow.Level` computes
-the same by plain operations; tests hold the two against each other.
+A step of a small flow is nearly all overhead: autograd would run some two thousand tiny operations. Here a block needs
+a dozen in each direction, and what is independent of other blocks is computed for all of them at once. `flow.Level`
+computes the same with plain operations; tests compare the two.
 """
 
 # S seeds, B batch, D dimensions of the level, K blocks, a and b the two parts of a coupling, H = D its hidden layer,
 # V length of a class's vector.
-# Features come before samples, [S, D, B]: a permutation then moves whole rows, and a norm runs along memory.
+# Features come before samples, [S, D, B]: a permutation then moves whole rows, and a norm reads contiguous memory.
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ norm_backward = torch.ops.aten.native_layer_norm_backward.default
 
 
 class Blocks(torch.autograd.Function):
-    """u, log-determinant, and each block's batch mean and variance, from u and the level's parameters."""
+    """Maps u and the level's parameters to u, log-determinant, and each block's batch mean and variance."""
 
     @staticmethod
     def forward(
@@ -38,13 +38,13 @@ class Blocks(torch.autograd.Function):
         bounded: bool,
         eps: float,
     ) -> tuple[Tensor, Tensor, Tensor, Tensor]:
-        """From the data's side to the noise's."""
+        """Forward pass, from the data side to the noise side."""
         S, K, la, _ = weight_in.shape
         lb, n = weight_out.shape[3] // 2, u.shape[2]
-        # `native_layer_norm` divides by n where our variances have n - 1.
+        # `native_layer_norm` divides by n, our variances by n - 1.
         weight, eps_n = u.new_full((n,), ((n - 1) / n) ** 0.5), eps * (n - 1) / n
         minus_one, two_thirds, two = (u.new_full((), number) for number in (-1, 2 / 3, 2))
-        # What the class adds to every first layer, in whose place the hidden layers will be.
+        # What the class adds to every first layer; the hidden layers are then computed in place.
         added = bias_in.transpose(0, 1).flatten(0, 1), weight_condition.transpose(0, 1).flatten(0, 1).mT
         h_of = torch.baddbmm(added[0].unsqueeze(2), added[1], v.repeat(K, 1, 1)).unflatten(0, (K, S))
         e_of, scale_of = u.new_empty(K, S, lb, n), u.new_empty(K, S, lb, n)
@@ -79,18 +79,18 @@ class Blocks(torch.autograd.Function):
 
     @staticmethod
     def backward(ctx: Any, *grads: Tensor) -> tuple[Tensor | None, ...]:
-        """And back."""
+        """Backward pass."""
         g_u, g_log_det = grads[0], grads[1].unsqueeze(1)
         *saved, v, weight_in, weight_condition, weight_out, back, weight = ctx.saved_tensors
         *saved, h_of, e_of, scale_of, mean_of, rstd_of = saved
         S, K, la, H = weight_in.shape
         lb, n = weight_out.shape[3] // 2, g_u.shape[2]
         us, normed_of = saved[:K], torch.stack(saved[K:])
-        # Of the scale's logarithm by s: (1 - scale) times 4 e (1 - e), or 1.
+        # Derivative of log(scale) with respect to s: (1 - scale) times 4 e (1 - e), or times 1.
         slope = torch.addcmul(e_of, e_of, e_of, value=-1).mul_(4) if ctx.bounded else torch.ones_like(e_of)
         slope.addcmul_(slope, scale_of, value=-1)
         scaled = normed_of[:, :, la:] * scale_of
-        # The norm's own part of the log-determinant.
+        # The gradient through the norm's part of the log-determinant.
         narrow_of = rstd_of * weight[0] * (g_log_det.sum(2, keepdim=True) / (1 - n))
         g_out, g_in = g_u.new_empty(K, S, 2 * lb, n), g_u.new_empty(K, S, H, n)
         stacks = (
@@ -111,7 +111,7 @@ class Blocks(torch.autograd.Function):
             list(zip(*views, strict=True))
         ):
             g_a, g_b = g_u.index_select(1, behind).split_with_sizes((la, lb), 1)
-            torch.cat([torch.addcmul(g_log_det, g_b, bs).mul_(sloped), g_b], 1, out=out)  # of s and shift
+            torch.cat([torch.addcmul(g_log_det, g_b, bs).mul_(sloped), g_b], 1, out=out)  # gradients of s, shift
             torch.mul(torch.bmm(w_out, out), alive, out=inner)
             g = torch.cat([torch.baddbmm(g_a, w_in, inner), g_b * scale], 1)
             g_u = norm_backward(g, u, [n], mean, rstd, weight, None, [True, False, False])[0]
@@ -123,14 +123,14 @@ class Blocks(torch.autograd.Function):
 def of_layers(
     v: Tensor, a: Tensor, h: Tensor, weight_condition: Tensor, g_in: Tensor, g_out: Tensor
 ) -> tuple[Tensor, ...]:
-    """Gradients of v and of all blocks' layers, from those of what their first and last layers gave [K, S, ., B]."""
+    """Gradients of v and of all blocks' layers, from those of the outputs of first and last layers [K, S, ., B]."""
     g_v = torch.bmm(weight_condition.transpose(1, 2).flatten(2), g_in.transpose(0, 1).flatten(1, 2))
     first = _products(a, g_in), _products(v.expand(len(a), -1, -1, -1), g_in), _sums(g_in)
     return g_v, *first, _products(h, g_out), _sums(g_out)
 
 
 def _products(left: Tensor, right: Tensor) -> Tensor:
-    """Gradients of weights [S, K, i, o] from what came in [K, S, i, B] and went out [K, S, o, B]."""
+    """Gradients of weights [S, K, i, o] from inputs [K, S, i, B] and gradients of outputs [K, S, o, B]."""
     products = torch.bmm(left.flatten(0, 1), right.flatten(0, 1).mT)
     return products.unflatten(0, left.shape[:2]).transpose(0, 1)
 

@@ -1,4 +1,4 @@
-"""Which kernels compute what, and on which device."""
+"""Selects the kernels for an operation and a device."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ MODULES = {
 
 
 def kernels(name: str, *tensors: Tensor) -> ModuleType | None:
-    """The module with kernels for this work, where there are some for these tensors."""
+    """The module with kernels for this operation and these tensors, or None if there are none."""
     device = tensors[0].device.type
     fitting = all(t.device.type == device and t.dtype == torch.float32 for t in tensors)
     module = MODULES.get((name, device))
@@ -30,7 +30,7 @@ def kernels(name: str, *tensors: Tensor) -> ModuleType | None:
 
 
 def made_by(device: str) -> str | None:
-    """What made the kernels for a device; None where there are none."""
+    """What compiled the kernels for a device, or None if there are none."""
     if device == "cuda":
         return "Triton" if ready() else None
     found = loaded()
@@ -39,7 +39,7 @@ def made_by(device: str) -> str | None:
 
 @functools.cache
 def ready() -> bool:
-    """Whether Triton can make kernels: it needs a C compiler, and we a GPU that knows TF32."""
+    """Whether Triton can compile kernels: it needs a C compiler, and we need a GPU that supports TF32."""
     if not switched_on():
         return False
     try:

@@ -1,4 +1,4 @@
-"""What learns a task and predicts; one method, one file."""
+"""The learners: classes that learn tasks and predict, one method a file."""
 
 from prer.learners.agem import AGEM
 from prer.learners.base import Learner

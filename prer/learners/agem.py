@@ -20,7 +20,7 @@ from prer.streams.task import Task
 
 @dataclass(kw_only=True)
 class AGEM(Learner):
-    """The gradient loses its part against that of a batch from all past tasks."""
+    """Removes the gradient component that opposes the gradient on a batch from all past tasks."""
 
     name = "agem"
 
@@ -30,27 +30,27 @@ class AGEM(Learner):
     def start(
         self, shape: Sequence[int], seeds: Sequence[int], device: str = "cpu", observe: Observer | None = None
     ) -> None:
-        """Begin with an empty memory."""
+        """Start with an empty memory."""
         super().start(shape, seeds, device, observe)
-        self.index_: Tensor | None = None  # which samples of the memory this step looks at
+        self.index_: Tensor | None = None  # memory indices of this step
 
     def old_heads(self) -> bool:
-        """As soon as there is something to look back at."""
+        """Whether the memory holds samples."""
         return len(self.kept_) > 0
 
     def rehearse(self, batches: Tensor, address: Address) -> tuple[Tensor, ...]:
-        """Which samples of the memory each step looks at."""
+        """Sample memory indices for each step."""
         if not len(self.kept_):
             return ()
         return (self.kept_.draw(batches.shape[1], self.memory_batch, address / "memory"),)
 
     def loss(self, batch: Batch) -> Tensor:
-        """Cross-entropy; what the past has to say comes with the gradient."""
+        """Cross-entropy on new samples; the memory acts on the gradient, in `before_step`."""
         self.index_ = batch.past[0] if batch.past else None
         return super().loss(batch)
 
     def before_step(self) -> None:
-        """Take away what would raise the loss on the memory."""
+        """Remove the gradient component that would raise the loss on the memory."""
         if self.index_ is None or self.bank_ is None:
             return
         weights = [*self.encoder_.parameters(), *self.bank_.parameters()]
@@ -59,7 +59,7 @@ class AGEM(Learner):
         loss = mean_cross_entropy(self.bank_.masked(logits, old["head"]), old["y"]).sum()
         gradients = list(torch.autograd.grad(loss, weights))
         shared = torch.arange(len(self.heads_), device=loss.device) == self.head_of_[-1]
-        for i in range(len(list(self.encoder_.parameters())), len(weights)):  # other heads are no business of this task
+        for i in range(len(list(self.encoder_.parameters())), len(weights)):  # ignore gradients of other heads
             gradients[i] = gradients[i] * shared.view(-1, *[1] * (gradients[i].dim() - 2))
         reference = torch.cat([g.flatten(1) for g in gradients], dim=1)
         change_gradient(weights, lambda g: averaged(g, reference))
@@ -73,7 +73,7 @@ class AGEM(Learner):
 
 
 def averaged(g: Tensor, reference: Tensor) -> Tensor:
-    """The gradient g [S, P] without its part against the reference [S, P], where it has one."""
+    """The gradient g [S, P] without its component that opposes the reference [S, P], if it has one."""
     product = (g * reference).sum(1, keepdim=True)
     against = product / reference.square().sum(1, keepdim=True).clamp_min(1e-30)
     return torch.where(product < 0, g - against * reference, g)

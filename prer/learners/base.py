@@ -1,7 +1,7 @@
-"""What all learners share: an encoder, a head for each task, and the loop of a task.
+"""The base class of all learners: an encoder, a head for each task, and the training loop.
 
-A learner says what is special about it by overriding `loss`, `before_step` or `after_task`; one that trains in phases
-of its own overrides `learn`. Its fields are its hyperparameters, its TOML table and its help text.
+A method overrides `loss`, `rehearse`, `before_step` or `after_task`; one that trains in its own phases overrides
+`learn`. The fields of a learner are its hyperparameters, its TOML table and its help text.
 """
 
 # S seeds, B batch, D embedding, K classes, n training samples of a task
@@ -40,23 +40,23 @@ Observer = Callable[[dict[str, Any]], None]
 
 
 class Batch(NamedTuple):
-    """What a loss sees of one step."""
+    """The tensors of one training step, as `loss` receives them."""
 
-    x: Tensor  # inputs as the networks see them [S, B, ...]
-    y: Tensor  # which of the head's outputs is right [S, B]
-    noise: Tensor  # uniform numbers for dropout [S, B, width]
-    past: tuple[Tensor, ...] = ()  # what `rehearse` gave for this step
+    x: Tensor  # inputs, scaled for the networks [S, B, ...]
+    y: Tensor  # index of the correct output of the head [S, B]
+    noise: Tensor  # uniform noise for dropout [S, B, width]
+    past: tuple[Tensor, ...] = ()  # what `rehearse` returned for this step
 
 
 @dataclass(kw_only=True)
 class Learner(ABC):
-    """The base: a shared encoder E and one head S_t for each task, f(x, t) = S_t(E(x)).
+    """Base class: a shared encoder E and one head S_t for each task, f(x, t) = S_t(E(x)).
 
-    A class id counts the pairs (t, y) in the order of their arrival: the same label in two tasks has two ids.
+    Class ids number the pairs (t, y) in order of arrival: the same label in two tasks has two ids.
     """
 
     name: ClassVar[str]
-    capturable: ClassVar[bool] = True  # whether a GPU may record a step and play it again
+    capturable: ClassVar[bool] = True  # whether a step may be captured as a CUDA graph
 
     channels: tuple[int, ...] = setting((12, 24, 48), "filters of each convolution (images)", low=1, high=65_536)
     hidden: tuple[int, ...] = setting((128, 64), "width of each hidden layer (vectors)", low=1, high=65_536)
@@ -70,7 +70,7 @@ class Learner(ABC):
 
     @classmethod
     def like(cls, data: str, **settings: Any) -> Self:
-        """The learner with the settings recommended for a data set of the catalogue, but for those that are given.
+        """Return a learner with the settings recommended for a catalogue data set; keyword arguments override them.
 
         Example:
             >>> from prer import Naive
@@ -88,29 +88,29 @@ class Learner(ABC):
         return self.cross_entropy(self.encoder_(batch.x), batch.y, batch.noise)
 
     def rehearse(self, batches: Tensor, address: Address) -> tuple[Tensor, ...]:
-        """What the loss needs of the past in an epoch with these batches of rows, each tensor [S, steps, ...]."""
+        """Tensors of the past that `loss` needs in an epoch with these batches of rows, each [S, steps, ...]."""
         return ()
 
     def old_heads(self) -> bool:
-        """Whether samples of old tasks are answered, and their heads trained with the current one."""
+        """Whether the loss uses old heads, which are then trained together with the current one."""
         return False
 
     def before_step(self) -> None:
-        """Called when the gradients of a step are there and before they are used."""
+        """Called after the backward pass of a step and before the update."""
 
     def after_task(self, task: Task) -> None:
-        """Called when a task is learned: remember what will be needed of it."""
+        """Called after a task is learned, to store what later tasks need of it."""
 
     def changing(self) -> Sequence[Tensor]:
-        """What the steps of the classifier's training change beyond its parameters."""
+        """Tensors that the classifier's training steps change in place besides its parameters."""
         return ()
 
     def notes(self) -> dict[str, Any]:
-        """Plain values that the learner needs to go on, beyond its tensors and what `meet` knows."""
+        """Plain values needed to restore the learner, besides its tensors and the tasks it has learned."""
         return {}
 
     def memory(self) -> dict[str, nn.Module]:
-        """What is kept of the past beyond encoder and heads, by name."""
+        """Modules that hold the memory of the past, by name, besides encoder and heads."""
         return {"kept": self.kept_}
 
     def memory_samples(self) -> int:
@@ -118,31 +118,31 @@ class Learner(ABC):
         return len(self.kept_)
 
     def phases(self, samples: int, classes: int) -> dict[str, int]:
-        """The phases of a task of so many training samples and classes, and their epochs."""
+        """Epochs of each phase, for a task with this many training samples and classes."""
         return {"classifier": epochs_of(self.epochs, self.batch, samples, classes)}
 
-    # -- the life of a learner -----------------------------------------------------------------------------------
+    # -- lifecycle -----------------------------------------------------------------------------------------------
 
     def start(
         self, shape: Sequence[int], seeds: Sequence[int], device: str = "cpu", observe: Observer | None = None
     ) -> None:
-        """Forget everything and build the networks for samples of this shape."""
+        """Reset the learner and build the networks for samples of this shape."""
         checked(type(self), {f.name: getattr(self, f.name) for f in fields(self)})
         self.shape_ = tuple(shape)
         self.address_ = Address(tuple(seeds), device)
         self.observe_ = observe or (lambda event: None)
         self.tasks_: list[range] = []  # the class ids of each task so far
-        self.labels_: list[Label] = []  # the name of each class id
-        self.head_of_: list[int] = []  # the head of each task so far
-        self.outputs_: list[tuple[int, ...]] = []  # for each task, where its head has each of its labels
+        self.labels_: list[Label] = []  # the label of each class id
+        self.head_of_: list[int] = []  # the head index of each task so far
+        self.outputs_: list[tuple[int, ...]] = []  # for each task, the head's output index of each label
         self.seconds_: dict[str, float] = defaultdict(float)
         self.transient_floats_ = 0
         self.inputs_ = stack(lambda: Inputs(shape), self.address_)
         self.encoder_ = stack(self._build(Encoder, normalise=self.normalise), self.address_ / "encoder")
         self.heads_ = stack(nn.ModuleList, self.address_)
-        self.kept_ = stack(SampleMemory, self.address_)  # samples of the past, of those learners that keep any
-        self.bank_: Heads | None = None  # all heads as one, while old ones are trained, too
-        self.trained_: dict[str, Trained] = {}  # what phases had trained when the run was stopped
+        self.kept_ = stack(SampleMemory, self.address_)  # samples of past tasks, for learners that keep any
+        self.bank_: Heads | None = None  # all heads stacked, while old ones are trained too
+        self.trained_: dict[str, Trained] = {}  # checkpoints of the phases of an interrupted run
         self.after_epoch_: Callable[[str, Phase, int, int, float], None] = lambda *of_epoch: None
 
     def learn(self, task: Task) -> None:
@@ -158,12 +158,12 @@ class Learner(ABC):
         self.after_task(task)
 
     def predict(self, x: Tensor, head: int) -> Tensor:
-        """Which of a head's outputs [S, B] answers inputs [S, B, ...]."""
+        """Index of a head's largest output [S, B] for inputs [S, B, ...]."""
         return self.heads_[head](self.encoder_(self.inputs_(x))).argmax(-1)
 
     @torch.no_grad()
     def accuracy(self, task: Task) -> Tensor:
-        """Per cent of the task's test part that each seed classifies correctly [S]."""
+        """Test accuracy of each seed on a task, in per cent [S]."""
         outputs, right = self.numbers(task.outputs), []
         for rows in task.test_rows(self.address_.seeds).split(self.rows_at_once, 1):
             x, y = task.samples(rows)
@@ -171,20 +171,20 @@ class Learner(ABC):
         return 100 * torch.cat(right, dim=1).mean(1)
 
     def recognise(self, x: Tensor) -> Tensor:
-        """The class ids [S, B] of inputs [S, B, ...] whose task is not known."""
+        """Predicted class ids [S, B] of inputs [S, B, ...] whose task is unknown."""
         raise InputError(f"{self.name} cannot tell tasks apart; say which it is, 1 to {len(self.tasks_)}")
 
     @property
     def generates(self) -> bool:
-        """Whether the learner has a `generate` of its own."""
+        """Whether the learner overrides `generate`."""
         return type(self).generate is not Learner.generate
 
     def generate(self, ids: Tensor, address: Address) -> Tensor:
-        """Inputs of the asked class ids [S, n], as the networks see them [S, n, ...], from memory alone."""
+        """Generate inputs [S, n, ...], scaled for the networks, of the given class ids [S, n] from memory alone."""
         raise InputError(f"{self.name} generates nothing; PRER and DGR do")
 
     def state(self) -> dict[str, Tensor]:
-        """Every tensor the learner would need to go on, by name."""
+        """Every tensor needed to restore the learner, by name."""
         return {
             f"{part}.{name}": t for part, module in self._parts().items() for name, t in module.state_dict().items()
         }
@@ -193,7 +193,7 @@ class Learner(ABC):
         return {"inputs": self.inputs_, "encoder": self.encoder_, "heads": self.heads_} | self.memory()
 
     def restore(self, learned: Sequence[Task], state: Mapping[str, Tensor], notes: Mapping[str, Any]) -> None:
-        """Right after `start`, become the learner that had learned these tasks, with its tensors and its notes."""
+        """Restore a learner that has learned these tasks, from its tensors and notes; call it right after `start`."""
         for task in learned:
             self._know(task)
         parts, memory = self._parts(), self.memory()
@@ -205,10 +205,10 @@ class Learner(ABC):
             raise KeyError(f"{min(missing)} is missing")
 
     def memory_floats(self) -> int:
-        """Every scalar kept after a task that naive would not keep, for one seed."""
+        """Number of scalars that one seed keeps after a task and that naive would not keep."""
         return floats(*self.memory().values())
 
-    # -- what learners are made of -------------------------------------------------------------------------------
+    # -- building blocks -----------------------------------------------------------------------------------------
 
     @property
     def head_(self) -> Head:
@@ -221,7 +221,7 @@ class Learner(ABC):
         return [head for head in self.heads_ if isinstance(head, Head)]
 
     def meet(self, task: Task) -> None:
-        """Take up a new task: its classes and, if no head knows them, a new head; the first sets the inputs' scale."""
+        """Register a new task: its classes and, if needed, a new head; the first task sets the input statistics."""
         if task.head > len(self.heads_):
             raise InputError(f"task {task.index + 1} comes before its time; learn a stream's tasks in their order")
         if not self.tasks_:
@@ -241,14 +241,14 @@ class Learner(ABC):
             self.heads_.append(stack(lambda: Head(self.embedding, task.width, self.dropout), address))
 
     def _scale(self, task: Task) -> None:
-        """Take the statistics of the first task's training part, where inputs are standardised."""
+        """Compute the input statistics on the first task's training part, if inputs are standardised."""
         if len(self.shape_) == 1 or self.normalise:
             rows = task.train_rows(self.address_.seeds)
             statistics: Any = self.inputs_ if len(self.shape_) == 1 else self.encoder_.layers[0]
-            statistics.start(task.samples(of_seed)[0] for of_seed in rows)  # one seed at a time: they may be many
+            statistics.start(task.samples(of_seed)[0] for of_seed in rows)  # one seed at a time: there may be many
 
     def train_classifier(self, task: Task, networks: Sequence[nn.Module]) -> None:
-        """Minimise `loss` on a task's training part by these networks."""
+        """Train these networks to minimise `loss` on a task's training part."""
         rows, outputs = task.train_rows(self.address_.seeds), self.numbers(task.outputs)
 
         def loss(x: Tensor, y: Tensor, moves: Tensor, noise: Tensor, *past: Tensor) -> Tensor:
@@ -276,19 +276,19 @@ class Learner(ABC):
         also: Sequence[Tensor] = (),
         decay: bool = False,
     ) -> None:
-        """The loop of a phase, with a fresh optimiser; one that was stopped goes on where it was.
+        """Run the training loop of a phase with a fresh optimiser; an interrupted phase resumes where it stopped.
 
         Args:
-            phase: its name, by which `phases` has its epochs; part of the address of its randomness.
-            networks: what is trained; in training mode until the phase ends.
-            loss: the loss of each seed [S], from the tensors of one step.
-            feed: the tensors of a whole epoch, each [S, steps, ...], from the epoch's address.
+            phase: its name, a key of `phases`; part of the address of its randomness.
+            networks: the networks to train; they are in training mode until the phase ends.
+            loss: maps the tensors of one step to the loss of each seed [S].
+            feed: maps an epoch's address to the tensors of the whole epoch, each [S, steps, ...].
             lr: learning rate.
             optimiser: "adam" or "sgd".
-            gather: turns the first tensor, rows, into samples; some steps at a time, so that data may lie anywhere.
-            before_update: in place of `before_step`.
-            also: tensors that steps change in place beside the parameters.
-            decay: let the learning rate fall linearly over the epochs.
+            gather: turns the first tensor, rows, into samples, a few steps at a time, so that data may be anywhere.
+            before_update: replaces `before_step`.
+            also: tensors that steps change in place besides the parameters.
+            decay: decay the learning rate linearly over the epochs.
         """
         task, epochs = len(self.tasks_) - 1, self.phases(*self.size_)[phase]
         parameters = [p for network in networks for p in network.parameters() if p.requires_grad]
@@ -315,40 +315,40 @@ class Learner(ABC):
                 event = {"event": "epoch", "task": task, "phase": phase, "epoch": epoch, "epochs": epochs}
                 self.observe_(event | {"loss": losses, "seconds": seconds})
                 self.after_epoch_(phase, under_way, epoch + 1, epochs, seconds)
-        # As before every checkpoint: whether a run fails must not depend on when it is saved.
+        # The same check as before every checkpoint: whether a run fails must not depend on when it is saved.
         check_finite((tensor for _, tensor in under_way.tensors()), task + 1, phase, epochs)
         for parameter in parameters:
-            parameter.grad = None  # made of the last batch, which is not to be kept
+            parameter.grad = None  # computed from the last batch, which must not be kept
 
     def batches(self, rows: Tensor, address: Address) -> Tensor:
-        """The rows [S, n] in an order of this epoch, cut into floor(n / B) batches [S, steps, B]."""
+        """Shuffle the rows [S, n] for this epoch and cut them into floor(n / B) batches [S, steps, B]."""
         n = rows.shape[1]
         size = batch_of(self.batch, n)
         order = (address / "order").permutation(n)[:, : n // size * size]
         return rows.gather(1, order).unflatten(1, (-1, size))
 
     def dropout_noise(self, batches: Tensor, address: Address, size: int | None = None) -> Tensor:
-        """Uniform numbers for the dropout of an epoch's batches [S, steps, B, width], or of `size` samples each."""
+        """Uniform noise for the dropout of an epoch [S, steps, B, width]; `size` replaces the batch size B."""
         size = batches.shape[2] if size is None else size
         return (address / "dropout").uniform(batches.shape[1], size, sum(Head.widths(self.embedding)))
 
     def cross_entropy(self, z: Tensor, y: Tensor, noise: Tensor | None = None) -> Tensor:
-        """Mean cross-entropy of the current head [S]; y says which of its outputs is right [S, B]."""
+        """Mean cross-entropy of the current head [S]; y is the index of the correct output [S, B]."""
         head = self.head_of_[-1]
         return mean_cross_entropy(self.head_(z, noise) if self.bank_ is None else self.bank_.of(head, z, noise), y)
 
     def numbers(self, values: Sequence[int]) -> Tensor:
-        """Whole numbers on the learner's device."""
+        """A tensor of integers on the learner's device."""
         return torch.tensor(values, device=self.address_.device)
 
     @property
     def rows_at_once(self) -> int:
-        """How many samples of each seed pass the networks together where no gradient is needed."""
+        """Batch size of each seed for inference."""
         return 1024 if self.address_.device == "cpu" else max(32_768 // len(self.address_.seeds), 1)
 
     @torch.no_grad()
     def embed(self, task: Task, rows: Tensor) -> Tensor:
-        """E(x) of samples by their rows: [S, n] to [S, n, D]."""
+        """Embeddings E(x) [S, n, D] of a task's rows [S, n]."""
         parts = [self.encoder_(self.inputs_(task.samples(part)[0])) for part in rows.split(self.rows_at_once, 1)]
         return torch.cat(parts, dim=1)
 
@@ -365,6 +365,6 @@ class Learner(ABC):
 
 
 def mean_cross_entropy(logits: Tensor, target: Tensor) -> Tensor:
-    """Cross-entropy of each seed [S] from logits [S, B, K] and targets [S, B]."""
+    """Mean cross-entropy of each seed [S] from logits [S, B, K] and targets [S, B]."""
     losses = F.cross_entropy(logits.flatten(0, 1), target.flatten(), reduction="none")
     return losses.view(target.shape).mean(1)

@@ -1,4 +1,4 @@
-"""DER and DER++, dark experience replay (Buzzega et al. 2020): hold the logits of old samples, and their labels."""
+"""DER and DER++, dark experience replay (Buzzega et al. 2020): match the stored logits and labels of old samples."""
 
 # S seeds, m samples of memory in a step, K outputs of the widest head
 
@@ -28,24 +28,24 @@ class DER(Learner):
     memory_batch: int = setting(64, "samples from memory in a step", low=1)
 
     def old_heads(self) -> bool:
-        """As soon as there is something to rehearse."""
+        """Whether there are samples to rehearse."""
         return bool((self.weight or self.label_weight) and len(self.kept_))
 
     def rehearse(self, batches: Tensor, address: Address) -> tuple[Tensor, ...]:
-        """For each of the two losses samples of its own, as the paper has it, and noise for the second's dropout."""
+        """Sample separate memory indices for the two losses, as in the paper, and dropout noise for the second."""
         if not self.old_heads():
             return ()
         index = self.kept_.draw(batches.shape[1], 2 * self.memory_batch, address / "memory")
         return index, self.dropout_noise(batches, address / "memory", self.memory_batch)
 
     def loss(self, batch: Batch) -> Tensor:
-        """Cross-entropy on the new; logits and labels of the old."""
+        """Cross-entropy on new samples plus the logit and label losses on old ones."""
         if not batch.past or self.bank_ is None:
             return super().loss(batch)
         index, noise = batch.past
         old, new, m = self.kept_.at(index, "x", "y", "head", "logits"), batch.y.shape[1], self.memory_batch
         z = self.encoder_(torch.cat([batch.x, self.inputs_(old["x"])], dim=1))
-        # Logits were noted without dropout, and are compared without.
+        # The stored logits were computed without dropout, so these are too.
         now, before = self.bank_(z[:, new : new + m], old["head"][:, :m]), old["logits"][:, :m]
         changed = (now[..., : before.shape[2]] - before).square().sum(-1).mean(1)
         head = old["head"][:, m:]
@@ -54,10 +54,10 @@ class DER(Learner):
         return total + self.weight * changed + self.label_weight * labels
 
     def after_task(self, task: Task) -> None:
-        """Take samples of the task into the reservoir, and give up old ones for them."""
+        """Add samples of the task to the reservoir, and evict old ones to make room."""
         address = self.address_ / "keep" / task.index
         rows = task.train_rows(address.seeds)
-        key = address.uniform(rows.shape[1])  # who has the smallest keys stays, whenever it came: a reservoir
+        key = address.uniform(rows.shape[1])  # samples with the smallest keys stay, however old: a reservoir
         first = smallest(key, self.size)
         if not first.shape[1]:
             return

@@ -1,8 +1,8 @@
-"""DGR, deep generative replay (Shin et al. 2017): a generator of whole inputs is the memory, and replays them.
+"""DGR, deep generative replay (Shin et al. 2017): the memory is a generator that replays whole inputs.
 
 This is the pseudo-rehearsal PRER argues against: it models the input space, where PRER models embeddings. The generator
-is a variational autoencoder (Kingma and Welling 2014) with a prior for each class, so that the label of a sample is
-known when it is drawn.
+is a variational autoencoder (Kingma and Welling 2014) with a prior for each class, so that every generated sample
+has a known label.
 """
 
 # S seeds, B batch, P pseudo-samples in a step, L latent size, C classes so far
@@ -40,13 +40,13 @@ class VAE(nn.Module):
         self.register_buffer("counts", torch.zeros(0))
 
     def add(self, counts: Tensor, address: Address) -> None:
-        """Make room for new classes, seen so many times each [new classes]."""
+        """Add new classes, with the number of samples of each [new classes]."""
         means = (address / "means").normal(len(counts), self.means.shape[-1])
         self.means = nn.Parameter(torch.cat([self.means.detach(), means], dim=1))
         self.counts = torch.cat([self.counts, counts.to(self.counts).expand(len(means), -1)], dim=1)
 
     def loss(self, x: Tensor, ids: Tensor, noise: Tensor) -> Tensor:
-        """Minus the evidence lower bound, mean over each seed's batch [S]."""
+        """Negative evidence lower bound, averaged over each seed's batch [S]."""
         mean, log_variance = self.encoder(x).chunk(2, dim=-1)
         x_hat = self.decoder(mean + (0.5 * log_variance).exp() * noise)
         kl = 0.5 * ((mean - look_up(self.means, ids)).square() + log_variance.exp() - 1 - log_variance).sum(-1)
@@ -57,13 +57,13 @@ class VAE(nn.Module):
 
     @torch.no_grad()
     def sample(self, ids: Tensor, noise: Tensor) -> Tensor:
-        """Inputs of the asked classes [S, B, ...]."""
+        """Generate inputs of the given classes [S, B, ...]."""
         return self.decoder(look_up(self.means, ids) + noise)
 
 
 @dataclass(kw_only=True)
 class DGR(Learner):
-    """Generator and classifier learn from the new task and from what the generator of the task before remembers."""
+    """Generator and classifier train on the new task and on samples of the previous task's generator."""
 
     name = "dgr"
 
@@ -76,7 +76,7 @@ class DGR(Learner):
     memory_batch: int = setting(64, "replayed samples in a step", low=1)
 
     def phases(self, samples: int, classes: int) -> dict[str, int]:
-        """First the generator, then the classifier."""
+        """Epochs of the generator, then of the classifier."""
         epochs = epochs_of(self.epochs_generator, self.batch, samples, classes)
         return ({"generator": epochs} if self.weight else {}) | super().phases(samples, classes)
 
@@ -87,20 +87,20 @@ class DGR(Learner):
     def start(
         self, shape: Sequence[int], seeds: Sequence[int], device: str = "cpu", observe: Observer | None = None
     ) -> None:
-        """Build the generator, too."""
+        """Build the networks and the generator."""
         super().start(shape, seeds, device, observe)
         build = lambda: VAE(shape, self.latent, self.channels, self.hidden)  # noqa: E731
         self.generator_ = stack(build, self.address_ / "generator")
-        self.past_: VAE | None = None  # the generator as it was before this task
+        self.past_: VAE | None = None  # frozen copy of the generator before this task
 
     def learn(self, task: Task) -> None:
-        """The generator first, then the classifier; both see the past through the generator of before."""
+        """Train the generator, then the classifier; both replay samples of the previous generator."""
         self.past_ = copy.deepcopy(self.generator_).requires_grad_(False) if self.weight and self.tasks_ else None
         super().learn(task)
         self.past_ = None
 
     def meet(self, task: Task) -> None:
-        """Take up the task, and let the generator learn it."""
+        """Register the task, and train the generator on it."""
         super().meet(task)
         if self.past_ is not None:
             self.transient_floats_ = floats(self.past_)
@@ -108,15 +108,15 @@ class DGR(Learner):
             self._train_generator(task)
 
     def generate(self, ids: Tensor, address: Address) -> Tensor:
-        """Samples of the generator."""
+        """Sample inputs from the generator."""
         return self.generator_.sample(ids, address.normal(ids.shape[1], self.latent))
 
     def old_heads(self) -> bool:
-        """From the second task on."""
+        """Whether there is a previous generator to replay, from the second task on."""
         return self.past_ is not None
 
     def rehearse(self, batches: Tensor, address: Address) -> tuple[Tensor, ...]:
-        """Labels and noise of the samples that each step replays, and noise for their dropout."""
+        """Class ids and latent noise of the samples that each step replays, and noise for their dropout."""
         if self.past_ is None:
             return ()
         steps, size, place = batches.shape[1], self.memory_batch, address / "replay"
@@ -135,13 +135,13 @@ class DGR(Learner):
         return self.cross_entropy(z[:, :new], batch.y, batch.noise) + self.weight * replayed
 
     def train_classifier(self, task: Task, networks: Sequence[nn.Module]) -> None:
-        """Note which head answers each class, and where it has it."""
+        """Train the classifier, after recording the head and the output index of each class."""
         self.owners_ = self.numbers([head for head, ids in zip(self.head_of_, self.tasks_, strict=True) for _ in ids])
         self.answers_ = self.numbers([output for of_task in self.outputs_ for output in of_task])
         super().train_classifier(task, networks)
 
     def _train_generator(self, task: Task) -> None:
-        """The evidence lower bound on the new task, and on as much of each old class as of each new one."""
+        """Maximise the evidence lower bound on the new task and on replayed samples of old classes."""
         rows, first = task.train_rows(self.address_.seeds), self.tasks_[-1].start
         counts = torch.bincount(task.y[rows[0]], minlength=len(task.labels))
         self.generator_.add(counts, self.address_ / "generator" / task.index)

@@ -1,4 +1,4 @@
-"""ER, embedding regularisation (Pomponi et al. 2020): hold the embeddings of some old samples where they were.
+"""ER, embedding regularisation (Pomponi et al. 2020): keep the embeddings of some old samples in place.
 
 Not experience replay; that is `replay`.
 """
@@ -22,7 +22,7 @@ from prer.streams.task import Task
 
 @dataclass(kw_only=True)
 class ER(Learner):
-    """A memory of past samples and of their embeddings, which new embeddings are pulled back to."""
+    """A memory of past samples with their embeddings, to which the current embeddings are pulled back."""
 
     name = "er"
 
@@ -32,13 +32,13 @@ class ER(Learner):
     memory_batch: int = setting(64, "samples from memory in a step", low=1)
 
     def rehearse(self, batches: Tensor, address: Address) -> tuple[Tensor, ...]:
-        """Which samples of the memory each step sees."""
+        """Sample memory indices for each step."""
         if not (self.weight and len(self.kept_)):
             return ()
         return (self.kept_.draw(batches.shape[1], self.memory_batch, address / "memory"),)
 
     def loss(self, batch: Batch) -> Tensor:
-        """Cross-entropy, and how far old samples have moved."""
+        """Cross-entropy plus the distance of old samples from their stored embeddings."""
         if not batch.past:
             return super().loss(batch)
         old, new = self.kept_.at(batch.past[0]), batch.y.shape[1]
@@ -46,13 +46,13 @@ class ER(Learner):
         return self.cross_entropy(z[:, :new], batch.y, batch.noise) + self.weight * self._moved(old["z"], z[:, new:])
 
     def _moved(self, before: Tensor, now: Tensor) -> Tensor:
-        """The mean distance of each seed [S]."""
+        """Mean distance of each seed [S]."""
         if self.distance == "l2":
             return (now - before).square().sum(-1).mean(1)
         return (1 - torch.cosine_similarity(now, before, dim=-1)).mean(1)
 
     def after_task(self, task: Task) -> None:
-        """Keep some samples and where they are now."""
+        """Keep some samples with their current embeddings."""
         rows = chosen(task, self.size, self.address_ / "keep" / task.index)
         if rows.shape[1]:
             self.kept_.add(x=task.samples(rows)[0], z=self.embed(task, rows))

@@ -1,7 +1,7 @@
-"""EWC, elastic weight consolidation (Kirkpatrick et al. 2017): hold each weight as firmly as it mattered.
+"""EWC, elastic weight consolidation (Kirkpatrick et al. 2017): penalise changes of important weights.
 
-Separate: one quadratic for each task; their sum is again a quadratic, so two numbers for each weight hold all of them.
-Online (Schwarz et al. 2018): one quadratic around the newest weights, whose old importance fades.
+Separate: one quadratic for each task; their sum is again a quadratic, so two numbers a weight represent all of them.
+Online (Schwarz et al. 2018): one quadratic around the newest weights; the importance from old tasks decays.
 """
 
 # S seeds, n samples, K classes of the head
@@ -22,26 +22,26 @@ from prer.nn.stacked import stack
 from prer.settings import setting
 from prer.streams.task import Task
 
-GRADIENTS_AT_ONCE = 32  # samples whose gradients are there at once
+GRADIENTS_AT_ONCE = 32  # samples whose gradients are in memory at once
 
 
 class Quadratic(nn.Module):
     """sum_i A_i (theta_i - anchor_i)^2 over the weights of a network, by their names."""
 
     def spring(self, name: str) -> tuple[Tensor, Tensor] | None:
-        """Importance A and anchor of a weight, or None for one that has none."""
+        """Importance A and anchor of a weight, or None if it has none."""
         key = name.replace(".", "_")
         importance = getattr(self, f"importance_{key}", None)
         return None if importance is None else (importance, getattr(self, f"anchor_{key}"))
 
     def put(self, name: str, importance: Tensor, anchor: Tensor) -> None:
-        """Keep the spring of a weight."""
+        """Store importance and anchor of a weight."""
         key = name.replace(".", "_")
         self.register_buffer(f"importance_{key}", importance.detach().clone())
         self.register_buffer(f"anchor_{key}", anchor.detach().clone())
 
     def pull(self, name: str, importance: Tensor, weight: Tensor) -> None:
-        """Add a spring to the one that is there: the sum of two quadratics is one, but for a constant."""
+        """Add a quadratic to the stored one: the sum of two quadratics is a quadratic, up to a constant."""
         before = self.spring(name)
         if before is None:
             return self.put(name, importance, weight)
@@ -50,12 +50,12 @@ class Quadratic(nn.Module):
         return self.put(name, total, torch.where(total > 0, middle, weight))
 
     def energy(self, weights: dict[str, nn.Parameter]) -> Tensor | float:
-        """The quadratic at these weights, for each seed [S]."""
+        """Value of the quadratic at these weights, for each seed [S]."""
         springs = {name: self.spring(name) for name in weights}
         held = [(weights[name], *spring) for name, spring in springs.items() if spring is not None]
         if not held:
             return 0.0
-        # As one vector: a few operations on all weights are far faster than as many on each.
+        # As one vector: a few operations on all weights are far faster than a few on each weight.
         weight, importance, anchor = (
             torch.cat([t.flatten(1) for t in kind], dim=1) for kind in zip(*held, strict=True)
         )
@@ -79,7 +79,7 @@ class EWC(Learner):
     def start(
         self, shape: Sequence[int], seeds: Sequence[int], device: str = "cpu", observe: Observer | None = None
     ) -> None:
-        """Begin with no weight held."""
+        """Start with no penalty on any weight."""
         super().start(shape, seeds, device, observe)
         self.quadratic_ = stack(Quadratic, self.address_)
 
@@ -88,14 +88,14 @@ class EWC(Learner):
         return {"quadratic": self.quadratic_}
 
     def loss(self, batch: Batch) -> Tensor:
-        """Cross-entropy, and what it costs to have moved."""
+        """Cross-entropy plus the quadratic penalty."""
         loss = super().loss(batch)
         if not self.weight or len(self.tasks_) == 1:
             return loss
         return loss + 0.5 * self.weight * self.quadratic_.energy(held_weights(self))
 
     def after_task(self, task: Task) -> None:
-        """Measure how much each weight matters to the task, and hold it there."""
+        """Estimate the importance of each weight for the task, and anchor it at its current value."""
         if not self.weight:
             return
         rows = chosen(task, self.samples, self.address_ / "fisher" / task.index)
@@ -110,13 +110,13 @@ class EWC(Learner):
                 self.quadratic_.put(name, kept + fisher[name], weight)
 
     def information(self, x: Tensor, y: Tensor) -> dict[str, Tensor]:
-        """The diagonal of the Fisher information of every weight [S, ...], from samples [S, n, ...] one by one."""
+        """Diagonal Fisher information of every weight [S, ...], from per-sample gradients on samples [S, n, ...]."""
         weights = {name: p.detach() for name, p in held_weights(self).items()}
         classes = self.head_.classes if self.fisher == "model" else 1
 
         def score(weights: dict[str, Tensor], x: Tensor, y: Tensor) -> tuple[Tensor, Tensor]:
             log_p = logits(self, weights, x.unsqueeze(1)).squeeze(1).log_softmax(-1).gather(1, y.unsqueeze(1))
-            return log_p.sum(), log_p.detach().squeeze(1).exp()  # seeds share no weight: the sum parts by itself
+            return log_p.sum(), log_p.detach().squeeze(1).exp()  # seeds share no weight: the gradients stay apart
 
         each = vmap(grad(score, has_aux=True), in_dims=(None, 1, 1), chunk_size=GRADIENTS_AT_ONCE)
         total = {name: torch.zeros_like(p) for name, p in weights.items()}
@@ -131,14 +131,14 @@ class EWC(Learner):
 
 
 def held_weights(learner: Learner) -> dict[str, nn.Parameter]:
-    """The weights that later tasks may move: the encoder's, and those of the current head, if others share it."""
+    """Weights that later tasks may move: those of the encoder and of the current head, which tasks may share."""
     head = learner.head_of_[-1]
     named = {f"encoder.{name}": p for name, p in learner.encoder_.named_parameters()}
     return named | {f"heads.{head}.{name}": p for name, p in learner.head_.named_parameters()}
 
 
 def logits(learner: Learner, weights: dict[str, Tensor], x: Tensor) -> Tensor:
-    """What the current head says, with these weights [S, B, K]."""
+    """Logits of the current head with these weights [S, B, K]."""
     head = f"heads.{learner.head_of_[-1]}."
     of_encoder = {name.removeprefix("encoder."): w for name, w in weights.items() if name.startswith("encoder.")}
     of_head = {name.removeprefix(head): w for name, w in weights.items() if name.startswith(head)}

@@ -1,4 +1,4 @@
-"""The health of a run: whether it is long enough, how good PRER's samples of each class are, and when to stop."""
+"""Health checks of a run: how good PRER's samples of each class are, and when to stop."""
 
 # S seeds, n samples, D embedding
 
@@ -16,17 +16,17 @@ from prer.streams.task import Task
 if TYPE_CHECKING:
     from prer.learners.prer import PRER
 
-MOST_OUTSIDE = 0.95  # share of a seed's samples of the past; a flow that has hardly learned may have half of them there
-MOST_OLD = 100  # old classes that are looked at after a task
-SAMPLES = 200  # of each class
-CLASSES_AT_ONCE = 10  # classes
+MOST_OUTSIDE = 0.95  # share of a seed's pseudo-samples off the data; a barely trained flow may have half of them there
+MOST_OLD = 100  # old classes checked after a task
+SAMPLES = 200  # samples of each class
+CLASSES_AT_ONCE = 10  # classes checked in one batch
 
 
 @torch.no_grad()
 def of_classes(learner: PRER) -> Iterator[dict[str, Any]]:
-    """How good the samples of every class are after a task; this is what the future of its task hangs on.
+    """Yield the quality of the samples of every class after a task; the future accuracy of its task depends on it.
 
-    Of very many classes the newest are looked at, and some of the others by lot: a long stream must not slow down.
+    With very many classes, only the newest and a random choice of the others are checked: long streams stay fast.
     """
     now, old = len(learner.tasks_) - 1, learner.tasks_[-1].start
     address = learner.address_ / now / "health"
@@ -54,7 +54,7 @@ def of_classes(learner: PRER) -> Iterator[dict[str, Any]]:
 
 
 def check_samples(learner: PRER, outside: Tensor, y_hat: Tensor) -> None:
-    """Stop where most samples of the past [S, n], drawn again and again, are still not those of any class."""
+    """Raise an error if most pseudo-samples [S, n] of a seed are off the data, even after repeated sampling."""
     share, seed = outside.float().mean(1).max(0)
     if share > MOST_OUTSIDE:
         of = "autoencoder" if learner.schedule == "joint" else "flow"
@@ -67,7 +67,7 @@ def check_samples(learner: PRER, outside: Tensor, y_hat: Tensor) -> None:
 
 
 def check_embeddings(learner: PRER, z: Tensor, y: Tensor, task: Task, rows: Tensor) -> None:
-    """Stop where different samples of a class have one embedding [S, n, D]: no density could learn anything of it."""
+    """Raise an error if different samples of a class have the same embedding [S, n, D]: no density can learn that."""
     for c in learner.tasks_[-1]:
         for seed, (of_seed, at) in enumerate(zip(z, y == c, strict=True)):
             of_class = of_seed[at]

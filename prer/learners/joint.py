@@ -15,24 +15,24 @@ from prer.streams.task import Task, merge
 
 @dataclass(kw_only=True)
 class Joint(Learner):
-    """Keeps all data of all tasks and goes on training with all of it; also called cumulative."""
+    """Keeps the data of all tasks and continues training on all of it; also called cumulative."""
 
     name = "joint"
 
     def start(
         self, shape: Sequence[int], seeds: Sequence[int], device: str = "cpu", observe: Observer | None = None
     ) -> None:
-        """Begin with no task seen."""
+        """Start with no task seen."""
         super().start(shape, seeds, device, observe)
         self.seen_: list[Task] = []
 
     def restore(self, learned: Sequence[Task], state: Mapping[str, Tensor], notes: Mapping[str, Any]) -> None:
-        """The tasks themselves are its memory."""
+        """Restore the learner; the tasks themselves are its memory."""
         super().restore(learned, state, notes)
         self.seen_ = list(learned)
 
     def learn(self, task: Task) -> None:
-        """Learn all tasks so far, with all heads."""
+        """Train on all tasks so far, with all heads."""
         self.meet(task)
         self.seen_.append(task)
         widths = {seen.head: seen.width for seen in self.seen_}
@@ -43,16 +43,16 @@ class Joint(Learner):
         self.train_classifier(together, [self.encoder_, self.heads_])
 
     def loss(self, batch: Batch) -> Tensor:
-        """Cross-entropy of every sample among the classes of its own head."""
+        """Cross-entropy of every sample over the classes of its own head."""
         z = self.encoder_(batch.x)
-        logits = torch.cat([head(z, batch.noise) for head in self.heads_], dim=-1)  # y counts through its columns
+        logits = torch.cat([head(z, batch.noise) for head in self.heads_], dim=-1)  # y indexes its columns
         foreign = self.owner_ != self.owner_[batch.y].unsqueeze(-1)
         return mean_cross_entropy(logits.masked_fill(foreign, -torch.inf), batch.y)
 
     def memory_samples(self) -> int:
-        """All of them."""
+        """Number of training samples of all tasks."""
         return sum(task.train_rows(self.address_.seeds[:1]).shape[1] for task in self.seen_)
 
     def memory_floats(self) -> int:
-        """The samples and a label for each."""
+        """Number of scalars in all samples and their labels."""
         return self.memory_samples() * (self.seen_[0].x[0].numel() + 1)

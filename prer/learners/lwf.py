@@ -1,7 +1,7 @@
-"""LWF, learning without forgetting (Li and Hoiem 2017): hold the predictions of the old heads.
+"""LWF, learning without forgetting (Li and Hoiem 2017): distil the predictions of the old heads.
 
-Classic: on the new task's samples, no memory at all. Rehearsal, as the PRER paper compares it: on samples kept of old
-tasks, with the predictions they had then.
+The classic form distils on the new task's samples and needs no memory. The rehearsal form, with which the PRER paper
+compares, distils on samples kept of old tasks, with the predictions they had then.
 """
 
 # S seeds, B batch, m samples of memory in a step, T old heads, K outputs of the widest head
@@ -24,9 +24,9 @@ from prer.streams.task import Task
 
 @dataclass(kw_only=True)
 class LWF(Learner):
-    """Distillation of what the network said before it met the current task.
+    """Distillation of the predictions that the network made before the current task.
 
-    In the classic form that is noted once, of samples as they are; random moves in training do not move it.
+    The classic form records them once, on samples without augmentation; augmentation does not change them.
     """
 
     name = "lwf"
@@ -40,16 +40,16 @@ class LWF(Learner):
     def start(
         self, shape: Sequence[int], seeds: Sequence[int], device: str = "cpu", observe: Observer | None = None
     ) -> None:
-        """Begin with nothing noted."""
+        """Start without recorded predictions."""
         super().start(shape, seeds, device, observe)
-        self.said_: Tensor | None = None  # what the old heads say of the new samples, while a task is learned
+        self.said_: Tensor | None = None  # logits of the old heads for the new samples, while a task is learned
 
     def old_heads(self) -> bool:
-        """As soon as there is something to hold."""
+        """Whether there are predictions to distil."""
         return bool(self.weight and (self.said_ is not None if self.form == "classic" else len(self.kept_)))
 
     def learn(self, task: Task) -> None:
-        """Note what the old heads say of the new samples before anything changes (classic)."""
+        """Learn a task; the classic form first records the old heads' logits for the new samples."""
         if self.form == "classic" and self.weight and len(self.heads_):
             self.said_ = self._record(task)
         super().learn(task)
@@ -57,7 +57,7 @@ class LWF(Learner):
 
     @torch.no_grad()
     def _record(self, task: Task) -> Tensor:
-        """Logits of all heads so far for every sample to be learned from [S, n, T, K]."""
+        """Logits of all heads so far for every training sample [S, n, T, K]."""
         rows, parts = task.train_rows(self.address_.seeds), []
         most = max(head.classes for head in self._heads())
         for part in rows.split(self.rows_at_once, 1):
@@ -67,12 +67,12 @@ class LWF(Learner):
         return torch.cat(parts, dim=1)
 
     def meet(self, task: Task) -> None:
-        """Count what is noted while the task is learned."""
+        """Register the task, and count the recorded logits as transient memory."""
         super().meet(task)
         self.transient_floats_ = 0 if self.said_ is None else self.said_[0].numel()
 
     def rehearse(self, batches: Tensor, address: Address) -> tuple[Tensor, ...]:
-        """Samples of the memory for each step, or what was said of each step's own samples."""
+        """Memory indices for each step (rehearsal), or the recorded logits of each step's samples (classic)."""
         if not self.old_heads():
             return ()
         if self.said_ is None:
@@ -82,13 +82,13 @@ class LWF(Learner):
         return (self.said_[seeds, order].unflatten(1, tuple(batches.shape[1:3])),)
 
     def loss(self, batch: Batch) -> Tensor:
-        """Cross-entropy, and how far the predictions have moved."""
+        """Cross-entropy plus the distillation loss."""
         if not batch.past or self.bank_ is None:
             return super().loss(batch)
         if self.form == "classic":
             z, said = self.encoder_(batch.x), batch.past[0]  # [S, B, T, K]
             now, there = (t[..., : said.shape[2], : said.shape[3]] for t in (self.bank_.every(z), self.bank_.there))
-            # The mean over samples, the sum over heads: every old task counts as much as if it were alone.
+            # Mean over samples, sum over heads: every old task weighs as much as if it were the only one.
             held = self._distilled(said, now, there).sum(-1)
             return self.cross_entropy(z, batch.y, batch.noise) + self.weight * held.mean(1)
         old, new = self.kept_.at(batch.past[0]), batch.y.shape[1]
@@ -99,7 +99,7 @@ class LWF(Learner):
         return self.cross_entropy(z[:, :new], batch.y, batch.noise) + self.weight * held.mean(1)
 
     def _distilled(self, before: Tensor, now: Tensor, there: Tensor) -> Tensor:
-        """T^2 KL(before || now) at temperature T of each sample, over those outputs that are there."""
+        """T^2 KL(before || now) of each sample at temperature T, over the outputs that its head has."""
         assert self.bank_ is not None
         before, now = before / self.softness, now / self.softness
         if not self.bank_.ragged:
@@ -111,7 +111,7 @@ class LWF(Learner):
         return self.softness**2 * (p * (log_p - log_q)).sum(-1)
 
     def after_task(self, task: Task) -> None:
-        """Keep some samples and what is said of them now (rehearsal)."""
+        """Keep some samples with their current logits (rehearsal)."""
         rows = chosen(task, self.size, self.address_ / "keep" / task.index)
         if self.form == "classic" or not rows.shape[1]:
             return

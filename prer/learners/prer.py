@@ -1,7 +1,7 @@
 """PRER: pseudo-rehearsal with a normalizing flow over the network's own embeddings.
 
-Not one old sample is stored. A frozen flow is sampled, a frozen decoder turns the samples into inputs, and the live
-encoder is pulled back to where they came from while it learns the new task.
+No old sample is stored. A frozen flow is sampled, a frozen decoder turns the samples into inputs, and the live
+encoder, while it learns the new task, is penalised for moving their embeddings away from the sampled ones.
 """
 
 # S seeds, B batch, D embedding, n training samples of a task, P pseudo-samples
@@ -35,11 +35,11 @@ Loss = Callable[..., tuple[Tensor, Tensor]]
 
 
 class Past(NamedTuple):
-    """Frozen copies that generate the past while a task is learned."""
+    """Frozen copies of the networks that generate pseudo-samples while a task is learned."""
 
     density: Density
     decoder: Decoder
-    encoder: Encoder | None = None  # where new samples are held, too
+    encoder: Encoder | None = None  # only if `anchor` regularises new samples too
 
 
 @dataclass(kw_only=True)
@@ -91,7 +91,7 @@ class PRER(Learner):
     clamp: float = setting(1.0, "bound of each gradient of the flow", low=0)
 
     def phases(self, samples: int, classes: int) -> dict[str, int]:
-        """The three phases of the paper."""
+        """Epochs of the paper's three phases, or of the one joint phase."""
         settings = {"autoencoder": self.epochs_autoencoder, "flow": self.epochs_flow, "head": self.epochs}
         if self.schedule == "joint":
             settings = {"joint": self.epochs_autoencoder}
@@ -114,7 +114,7 @@ class PRER(Learner):
         self.density_ = self._new_density()
 
     def learn(self, task: Task) -> None:
-        """The three phases of a task."""
+        """Learn a task in the paper's three phases, or in one joint phase."""
         self.meet(task)
         past = self.freeze()
         if self.schedule == "joint":
@@ -127,7 +127,7 @@ class PRER(Learner):
             self.observe_(figures)
 
     def freeze(self) -> Past | None:
-        """Copies of what generates the past, or None on the first task."""
+        """Freeze copies of the networks that generate the past; None on the first task."""
         if not self.density_.counts.shape[1]:
             return None
         encoder = _frozen(self.encoder_) if self.anchor else None
@@ -138,14 +138,14 @@ class PRER(Learner):
     # -- phase 1 -------------------------------------------------------------------------------------------------
 
     def train_autoencoder(self, task: Task, past: Past | None) -> None:
-        """Learn to reconstruct the new and the old, while the old stays where it is."""
+        """Train the autoencoder on new samples and pseudo-samples, while R keeps old embeddings in place."""
         networks, feed, loss = self._autoencoding(task, past)
         rates = {"lr": self.lr_autoencoder, "decay": self.decay_autoencoder}
         loss_only = lambda *batch: loss(*batch)[0]  # noqa: E731
         self.train("autoencoder", networks, loss_only, feed, gather=task.gather, **rates)
 
     def _autoencoding(self, task: Task, past: Past | None) -> tuple[list[nn.Module], Feed, Loss]:
-        """What phase 1 trains, the tensors of its epochs, and its loss [S] with the embeddings [S, B, D]."""
+        """Networks, feed and loss function of phase 1; the latter returns loss [S] and embeddings [S, B, D]."""
         rows, old = task.train_rows(self.address_.seeds), range(self.tasks_[-1].start)
         outputs = self.numbers(task.outputs)
         networks: list[nn.Module] = [self.encoder_, self.decoder_]
@@ -186,7 +186,7 @@ class PRER(Learner):
         return networks, feed, loss
 
     def _reconstruction(self, x: Tensor, count: int) -> tuple[Tensor, Tensor]:
-        """The loss of a sparse autoencoder [S] (Eq. 2) for the first samples, and the embeddings of all [S, B, D]."""
+        """Sparse autoencoder loss [S] (Eq. 2) on the first `count` samples, and the embeddings of all [S, B, D]."""
         embedded = list(self.encoder_.outputs(x))
         encoded = [h[:, :count] for h in embedded]
         decoded = list(self.decoder_.outputs(encoded[-1]))
@@ -207,7 +207,7 @@ class PRER(Learner):
     # -- phase 2 -------------------------------------------------------------------------------------------------
 
     def train_density(self, task: Task, past: Past | None) -> None:
-        """Maximum likelihood on the new embeddings and on pseudo-embeddings of all old classes."""
+        """Train the density by maximum likelihood on new embeddings and on pseudo-embeddings of all old classes."""
         rows, old = task.train_rows(self.address_.seeds), range(self.tasks_[-1].start)
         z, y = self.embed(task, rows), task.y[rows] + old.stop
         health.check_embeddings(self, z, y, task, rows)
@@ -237,7 +237,7 @@ class PRER(Learner):
         if parameters:
             rates = {"lr": self.lr_flow, "decay": self.decay_flow}
             clamp = lambda: _clamp(parameters, self.clamp)  # noqa: E731
-            statistics = list(self.density_.buffers())  # the norms' move while the flow is trained
+            statistics = list(self.density_.buffers())  # those of the norms change during training
             self.train("flow", [self.density_], loss, feed, **rates, before_update=clamp, also=statistics)
 
     def _add_classes(self, task: Task, past: Past | None) -> None:
@@ -248,9 +248,9 @@ class PRER(Learner):
         self.density_.add(torch.bincount(task.y[rows[0]], minlength=len(task.labels)), self.address_)
 
     def _with_past(self, z: Tensor, y: Tensor, past: Past | None, address: Address) -> tuple[Tensor, Tensor]:
-        """All new embeddings, and as many of each old class, up to the share of a batch that is theirs."""
+        """All new embeddings with their ids, and as many of each old class, up to the replay share of a batch."""
         old, new = self.tasks_[-1].start, len(self.tasks_[-1])
-        count = int(z.shape[1] * min(old / new, self.share / (1 - self.share)))  # a long stream does not slow down
+        count = int(z.shape[1] * min(old / new, self.share / (1 - self.share)))  # so that a long stream stays fast
         if past is None or not count:
             return z, y
         y_hat = past.density.labels(count, address / "labels", range(old))
@@ -281,9 +281,9 @@ class PRER(Learner):
     # -- phase 3 -------------------------------------------------------------------------------------------------
 
     def train_head(self, task: Task) -> None:
-        """Cross-entropy on the new task (Eq. 1). The encoder rests: nothing may move it without R.
+        """Train the head by cross-entropy on the new task (Eq. 1). The encoder is frozen, since R does not act here.
 
-        A head that has answered earlier tasks learns from embeddings of those, too, drawn from the density.
+        A head shared with earlier tasks also trains on embeddings of those tasks, sampled from the density.
         """
         rows, head = task.train_rows(self.address_.seeds), self.head_of_[-1]
         z, y = self.embed(task, rows), self.numbers(task.outputs)[task.y[rows]]
@@ -308,12 +308,12 @@ class PRER(Learner):
 
         self.train("head", [self.head_], loss, feed, lr=self.lr, optimiser=self.optimiser)
 
-    # -- the phases at once --------------------------------------------------------------------------------------
+    # -- joint training ------------------------------------------------------------------------------------------
 
     def train_jointly(self, task: Task, past: Past | None) -> None:
-        """Every step trains autoencoder, head and flow: classes move the encoder, and the flow follows as it moves.
+        """Train autoencoder, head and flow in every step: labels move the encoder, and the flow follows it.
 
-        All have phase 1's epochs and rate. What the flow standardises by is renewed with every epoch.
+        All use phase 1's epochs and learning rate. The flow's standardisation is recomputed every epoch.
         """
         rows, old = task.train_rows(self.address_.seeds), self.tasks_[-1].start
         networks, feed_first, first = self._autoencoding(task, past)
@@ -341,14 +341,14 @@ class PRER(Learner):
         self.train("joint", [*networks, self.density_], loss, feed, gather=task.gather, **rates, **after)
 
     def recognise(self, x: Tensor) -> Tensor:
-        """The class for which the density finds the embedding likeliest; no head is asked."""
+        """Ids of the classes under which the embeddings are most likely [S, B], by the density; no head is used."""
         z = self.encoder_(self.inputs_(x))
         ids = torch.arange(self.tasks_[-1].stop, device=z.device).expand(*z.shape[:2], -1)
         return torch.stack([self.density_.log_prob(z, of_class) for of_class in ids.unbind(2)], dim=2).argmax(2)
 
     @torch.no_grad()
     def generate(self, ids: Tensor, address: Address) -> Tensor:
-        """Samples of the density, decoded."""
+        """Sample embeddings from the density and decode them."""
         return self.decoder_(self.density_.sample(ids, address, self.temperature))
 
     # -- pseudo-samples ------------------------------------------------------------------------------------------
@@ -356,9 +356,9 @@ class PRER(Learner):
     def _mixed(
         self, rows: Tensor, density: Density | None, old: Sequence[int], address: Address
     ) -> tuple[Tensor, tuple[Tensor, ...]]:
-        """An epoch's batches of rows, and the labels and embeddings of the pseudo-samples that overwrite a share.
+        """An epoch's batches of rows, and the labels and embeddings of the pseudo-samples that replace part of them.
 
-        The share is that of the old classes among old and new, so that every class is seen equally often.
+        The replaced share is that of the old classes among all, so that every class is seen equally often.
         """
         batches = self.batches(rows, address)
         steps, size = batches.shape[1:]
@@ -373,13 +373,13 @@ class PRER(Learner):
 
     @torch.no_grad()
     def _reencoded(self, z_hat: Tensor, past: Past) -> Tensor:
-        """E(D_old(z_hat)): where the encoder, which has moved a little, now puts the old classes."""
+        """E(D_old(z_hat)): current embeddings of the old classes, as the encoder has moved a little."""
         parts = [self.encoder_(past.decoder(part)) for part in z_hat.split(self.rows_at_once, 1)]
         return torch.cat(parts, dim=1)
 
 
 def _frozen(module: Module) -> Module:
-    """A copy that learns no more."""
+    """A copy whose parameters are frozen."""
     return copy.deepcopy(module).requires_grad_(False)
 
 

@@ -22,7 +22,7 @@ from prer.streams.task import Task
 
 @dataclass(kw_only=True)
 class Replay(Learner):
-    """Cross-entropy on samples of a bounded memory, each among the classes of its own head."""
+    """Cross-entropy also on samples of a bounded memory, each over the classes of its own head."""
 
     name = "replay"
 
@@ -34,11 +34,11 @@ class Replay(Learner):
     memory_batch: int = setting(64, "samples from memory in a step", low=1)
 
     def old_heads(self) -> bool:
-        """As soon as there is something to rehearse."""
+        """Whether there are samples to rehearse."""
         return bool(self.weight and len(self.kept_))
 
     def rehearse(self, batches: Tensor, address: Address) -> tuple[Tensor, ...]:
-        """Which samples of the memory each step sees, and noise for their dropout."""
+        """Sample memory indices for each step, and noise for their dropout."""
         if not self.old_heads():
             return ()
         index = self.kept_.draw(batches.shape[1], self.memory_batch, address / "memory")
@@ -55,10 +55,10 @@ class Replay(Learner):
         return self.cross_entropy(z[:, :new], batch.y, batch.noise) + self.weight * mean_cross_entropy(logits, old["y"])
 
     def after_task(self, task: Task) -> None:
-        """Take samples of the task into the memory, and give up old ones for them."""
+        """Add samples of the task to the memory, and evict old ones to make room."""
         address = self.address_ / "keep" / task.index
         rows = task.train_rows(address.seeds)
-        key = address.uniform(rows.shape[1])  # who has the smallest keys stays, whenever it came: a reservoir
+        key = address.uniform(rows.shape[1])  # samples with the smallest keys stay, however old: a reservoir
         group = self._group(task.y[rows] + self.tasks_[-1].start)
         first = smallest(key, self._limit(), group)
         if not self.size:
@@ -67,12 +67,12 @@ class Replay(Learner):
         notes = {"x": x, "y": self.numbers(task.outputs)[y], "head": torch.full_like(y, task.head)}
         self.kept_.add(**notes, key=key.gather(1, first), group=group.gather(1, first))
         self.kept_.keep(smallest(self.kept_.get_buffer("key"), self._limit(), self.kept_.get_buffer("group")))
-        self.kept_.keep(smallest(self.kept_.get_buffer("key"), self.size))  # there may be more classes than places
+        self.kept_.keep(smallest(self.kept_.get_buffer("key"), self.size))  # there may be more classes than slots
 
     def _group(self, ids: Tensor) -> Tensor:
-        """Among whom a sample competes for its place: its class, or all."""
+        """Group in which a sample competes for a slot: its class, or one group for all."""
         return ids if self.selection == "balanced" else torch.zeros_like(ids)
 
     def _limit(self) -> int:
-        """Places in each group."""
+        """Slots of each group."""
         return max(self.size // self.tasks_[-1].stop, 1) if self.selection == "balanced" else self.size

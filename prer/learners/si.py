@@ -1,4 +1,4 @@
-"""SI, synaptic intelligence (Zenke et al. 2017): hold each weight by how much the loss fell along its path."""
+"""SI, synaptic intelligence (Zenke et al. 2017): anchor each weight by how much the loss fell along its path."""
 
 # S seeds
 
@@ -19,7 +19,7 @@ from prer.streams.task import Task
 
 @dataclass(kw_only=True)
 class SI(Learner):
-    """A quadratic penalty whose importances are path integrals of the gradient, gathered while a task is learned."""
+    """A quadratic penalty whose importances are path integrals of the gradient, accumulated while a task is learned."""
 
     name = "si"
 
@@ -29,7 +29,7 @@ class SI(Learner):
     def start(
         self, shape: Sequence[int], seeds: Sequence[int], device: str = "cpu", observe: Observer | None = None
     ) -> None:
-        """Begin with no weight held."""
+        """Start with no penalty on any weight."""
         super().start(shape, seeds, device, observe)
         self.quadratic_ = stack(Quadratic, self.address_)
         self.path_: dict[str, tuple[Tensor, Tensor, Tensor, Tensor]] = {}
@@ -39,12 +39,12 @@ class SI(Learner):
         return {"quadratic": self.quadratic_}
 
     def learn(self, task: Task) -> None:
-        """Follow every weight from where it starts."""
+        """Learn a task; the paths of the weights are dropped at the end."""
         super().learn(task)
         self.path_ = {}
 
     def meet(self, task: Task) -> None:
-        """Set out: the integral so far, the start, the last place, and the last gradient of each weight."""
+        """Register the task; set up each weight's path integral, start value, last value and last gradient."""
         super().meet(task)
         if self.weight:
             self.path_ = {
@@ -54,11 +54,11 @@ class SI(Learner):
             self.transient_floats_ = sum(4 * t[0][0].numel() for t in self.path_.values())
 
     def changing(self) -> Sequence[Tensor]:
-        """The path so far."""
+        """The tensors of all paths so far."""
         return [tensor for of_weight in self.path_.values() for tensor in of_weight]
 
     def loss(self, batch: Batch) -> Tensor:
-        """Cross-entropy, and what it costs to have moved."""
+        """Cross-entropy plus the quadratic penalty."""
         loss = super().loss(batch)
         if not self.weight or len(self.tasks_) == 1:
             return loss
@@ -66,7 +66,7 @@ class SI(Learner):
 
     @torch.no_grad()
     def before_step(self) -> None:
-        """Add the step before this one to the integrals: minus the gradient it followed times the way it went."""
+        """Add the previous step to the path integrals: minus its gradient times the change of the weight."""
         for name, p in held_weights(self).items() if self.path_ else ():
             integral, _, place, gradient = self.path_[name]
             integral -= gradient * (p - place)
@@ -74,14 +74,14 @@ class SI(Learner):
             gradient.copy_(self._own_gradient(name, p))
 
     def _own_gradient(self, name: str, p: nn.Parameter) -> Tensor:
-        """The gradient of the task's own loss: without that of the penalty, whose form is known."""
+        """Gradient of the task's own loss: without that of the penalty, which is known in closed form."""
         assert p.grad is not None
         spring = self.quadratic_.spring(name)
         return p.grad if spring is None else p.grad - 2 * self.weight * spring[0] * (p - spring[1])
 
     @torch.no_grad()
     def after_task(self, task: Task) -> None:
-        """Turn the integrals into importances, and hold every weight where it is."""
+        """Turn the path integrals into importances, and anchor every weight at its current value."""
         for name, p in held_weights(self).items() if self.path_ else ():
             integral, start, place, gradient = self.path_[name]
             integral -= gradient * (p - place)  # the last step

@@ -1,1 +1,1 @@
-"""A learner with what it has learned: saved, loaded, asked."""
+"""Trained learners: saved, loaded and queried."""

@@ -1,4 +1,4 @@
-"""The card of a model: what it is, what it was made of, how good it is, what it is not good for."""
+"""The model card: what a model is, its data, how good it is, and its limits."""
 
 from __future__ import annotations
 
@@ -52,14 +52,14 @@ made it is `experiment.toml` in the run's folder, and this repeats it:
 
 
 def card(learner: Learner, result: Mapping[str, Any], *, name: str, data: str, stream: Stream) -> str:
-    """The card as Markdown.
+    """Return the model card as Markdown.
 
     Args:
-        learner: what has learned.
-        result: what `result.json` says.
-        name: of the model.
-        data: a name of the catalogue, or a path.
-        stream: what was learned.
+        learner: the trained learner.
+        result: the contents of `result.json`.
+        name: name of the model.
+        data: a catalogue name, or a path.
+        stream: the stream that was learned.
     """
     entry = CATALOGUE.get(data)
     about = f", {entry.title} (licence: {entry.licence}; {entry.source})" if entry else ", of which no licence is known"
@@ -89,5 +89,5 @@ def card(learner: Learner, result: Mapping[str, Any], *, name: str, data: str, s
 
 
 def _escaped(text: object) -> str:
-    """A name as text, whatever Markdown or HTML it may hold."""
+    """Escape Markdown and HTML in a name."""
     return "".join(f"\\{c}" if c in r"\`*_{}[]<>()#+!|~&" else c for c in shown(str(text), 300))

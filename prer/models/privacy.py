@@ -1,9 +1,9 @@
-"""How near the memory's samples come to real ones. To store no sample is no proof that none can be recovered.
+"""How close generated samples are to real ones. Storing no samples does not prove that none can be recovered.
 
-For every generated sample the nearest real one is looked for, among the training samples of its run and the test
-samples, which the memory has never seen. If it is a new sample of the same kind, the nearest is as likely to be any of
-them, so it is a training sample as often as these are among all. A memory that copies has its nearest among them far
-more often. Distances alone would mislead: the mean of all samples is near to each.
+For every generated sample we find the nearest real one, among the training samples of its run and the test samples,
+which the memory has never seen. For a new sample of the same distribution any of them is equally likely to be nearest,
+so the share of training samples among the nearest equals their share among all. If the memory copies, it is far higher.
+Distances alone would mislead: the mean of all samples is close to each of them.
 """
 
 # S seeds, n samples, N training samples, P values of a sample
@@ -22,7 +22,7 @@ SAMPLES_COMPARED = 256  # samples that are compared at once
 
 @torch.no_grad()
 def nearest(x: Tensor, among: Tensor) -> Tensor:
-    """The Euclidean distance of each sample [n, P] to the nearest of others [N, P], [n]."""
+    """Euclidean distance [n] of each sample [n, P] to the nearest of others [N, P]."""
     parts = [
         torch.cdist(part, among, compute_mode="donot_use_mm_for_euclid_dist") for part in x.split(SAMPLES_COMPARED)
     ]
@@ -31,12 +31,12 @@ def nearest(x: Tensor, among: Tensor) -> Tensor:
 
 @torch.no_grad()
 def check(learner: Learner, stream: Stream, count: int = 1000) -> dict[str, list]:
-    """Compare generated samples with real ones, in the values the networks see.
+    """Compare generated samples with real ones, as inputs of the networks.
 
     Returns:
         For each seed: `generated` and `test`, the smallest and the median distance of generated and of test samples to
         the nearest training sample; `nearest`, per cent of generated samples whose nearest real one is a training
-        sample; `expected`, what that would be for new samples of the same kind.
+        sample; `expected`, the same for new samples of the same distribution.
     """
     address = learner.address_ / "privacy"
     ids = (address / "classes").bits(count) % learner.tasks_[-1].stop
@@ -54,6 +54,6 @@ def check(learner: Learner, stream: Stream, count: int = 1000) -> dict[str, list
 
 
 def _inputs(learner: Learner, seed: int, task: Task, rows: Tensor) -> Tensor:
-    """Samples of one seed by their rows [1, n], as its networks see them [n, P]."""
+    """Network inputs [n, P] of one seed, from rows [1, n] of a task."""
     x = task.samples(rows)[0]
     return learner.inputs_(x.expand(len(learner.address_.seeds), *x.shape[1:]))[seed].flatten(1)

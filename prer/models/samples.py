@@ -1,4 +1,4 @@
-"""Samples without labels: read from files to be predicted, and written where they were generated."""
+"""Read samples to predict from files, and write generated samples."""
 
 # n samples, C channels, H and W image
 
@@ -21,7 +21,7 @@ from prer.text import shown
 
 
 def samples(file: Path, known: Reading) -> tuple[Any, np.ndarray | None]:
-    """The samples of a file or folder, read as those of a model were, and their labels or None."""
+    """Read the samples of a file or folder as a model's data was read, and their labels or None."""
     if find(str(file)) is None:
         raise InputError(f"there is no file {shown(file)}; give the samples that are to be predicted")
     data = read_new(file, known)
@@ -29,7 +29,7 @@ def samples(file: Path, known: Reading) -> tuple[Any, np.ndarray | None]:
 
 
 def write(made: Tensor, label: str, file: Path | None) -> Path:
-    """Images as one picture, in rows, or whatever they are as an array; the file they are in."""
+    """Write images as one PNG grid, or any samples as an .npy array, and return the file."""
     images = made.dim() == 4
     safe = re.sub(r"[^\w-]+", "-", label)[:60].strip("-") or "samples"
     file = file or Path(f"{safe}.{'png' if images else 'npy'}")

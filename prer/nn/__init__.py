@@ -1,1 +1,1 @@
-"""Networks with an axis of seeds."""
+"""Networks with a seed axis."""

@@ -1,4 +1,4 @@
-"""The paper's convolutions, 4x4 with stride 2, and their mirror images, with an axis of seeds."""
+"""The paper's convolutions, 4x4 with stride 2, and their transposes, with a seed axis."""
 
 # S seeds, B batch, C channels, H and W image, D embedding
 
@@ -16,7 +16,7 @@ from torch import Tensor, nn
 from prer.kernels.geometry import halved
 from prer.kernels.registry import kernels
 
-MOST_ENTRIES = 2**17  # of input and output pixels and channels of a convolution that is done as one matrix product
+MOST_ENTRIES = 2**17  # largest outputs * inputs * pixels^2 of a convolution computed as one matrix product
 
 
 class Conv2d(nn.Conv2d):
@@ -44,7 +44,7 @@ class Conv2d(nn.Conv2d):
 
 
 class ConvTranspose2d(nn.ConvTranspose2d):
-    """The mirror image of `Conv2d`; `missing` rows and columns make its output as large as that one's input was."""
+    """The transpose of `Conv2d`; `missing` rows and columns restore the size of the convolution's input."""
 
     bias: nn.Parameter
     padding: tuple[int, int]
@@ -70,13 +70,13 @@ class ConvTranspose2d(nn.ConvTranspose2d):
 
 def _kernels(x: Tensor, weight: Tensor) -> ModuleType | None:
     """Our own kernels, where they are faster than torch's."""
-    # Those for a CPU have a sample in each lane of a register, far apart in memory if there are many, and one thread.
+    # The CPU kernels hold one sample in each register lane, strided by the batch size in memory, and use one thread.
     suited = x.is_cuda or (x.shape[1] in range(32, 513, 32) and torch.get_num_threads() == 1)
     return kernels("convolution", x, weight) if suited else None
 
 
 def _seeds(convolve: Callable[..., Tensor], layer: Conv2d | ConvTranspose2d, x: Tensor, **more: object) -> Tensor:
-    """The convolutions of all seeds, by torch's own, in the way that is faster on the device."""
+    """Convolve all seeds with torch's own operations, in the way that is faster on the device."""
     return (_grouped if x.is_cuda else _each)(convolve, layer, x, **more)
 
 
@@ -90,24 +90,24 @@ def _grouped(convolve: Callable[..., Tensor], layer: Conv2d | ConvTranspose2d, x
 
 
 def _each(convolve: Callable[..., Tensor], layer: Conv2d | ConvTranspose2d, x: Tensor, **more: object) -> Tensor:
-    """Seed by seed, with channels last in memory, which is faster on a CPU; they stay there until the last layer."""
+    """Convolve seed by seed, with channels last in memory, which is faster on a CPU; later layers keep this layout."""
 
     def one(x: Tensor, weight: Tensor, bias: Tensor) -> Tensor:
         return convolve(_channels_last(x), weight, bias, stride=2, padding=layer.padding, **more)
 
     tensors = x, layer.weight, layer.bias
-    if len(x) == 1:  # views, where taking seeds apart and putting them together again would copy
+    if len(x) == 1:  # views; splitting and restacking the seeds would copy
         return one(*(t.flatten(0, 1) for t in tensors)).unsqueeze(0)
     return torch.stack([one(*of_seed).movedim(1, -1) for of_seed in zip(*tensors, strict=True)]).movedim(-1, 2)
 
 
 def _channels_last(x: Tensor) -> Tensor:
     moved = x.movedim(1, -1)
-    return moved.flatten().view(moved.shape).movedim(-1, 1)  # flat in between: else a single channel keeps its stride
+    return moved.flatten().view(moved.shape).movedim(-1, 1)  # flatten: otherwise a single channel keeps its stride
 
 
 def _tiny(layer: Conv2d | ConvTranspose2d, size: tuple[int, int], cuda: bool) -> Tensor | None:
-    """For maps so small that, on a CPU, one matrix product is 2 to 4 times faster: where that matrix's weights are."""
+    """Weight positions if maps are so small that, on a CPU, one matrix product is 2 to 4 times faster; else None."""
     outputs, inputs = layer.weight.shape[1:3]
     large = outputs * inputs * math.prod(size) ** 2 > MOST_ENTRIES
     return None if cuda or large else _positions(outputs, inputs, size, layer.padding)
@@ -115,7 +115,7 @@ def _tiny(layer: Conv2d | ConvTranspose2d, size: tuple[int, int], cuda: bool) ->
 
 @functools.cache
 def _positions(outputs: int, inputs: int, size: tuple[int, int], padding: tuple[int, int]) -> Tensor:
-    """For each entry of the convolution's matrix the number of its weight, counted from 1; 0 where there is none."""
+    """Index of the weight in each entry of the convolution's matrix, counted from 1; 0 where there is none."""
     numbers = torch.arange(1.0, outputs * inputs * 16 + 1, dtype=torch.float64).view(outputs, inputs, 4, 4)
     units = torch.eye(inputs * math.prod(size), dtype=torch.float64).view(-1, inputs, *size)
     return F.conv2d(units, numbers, stride=2, padding=padding).flatten(1).round().long()

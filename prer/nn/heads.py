@@ -11,13 +11,13 @@ from torch import Tensor, nn
 
 from prer.nn.stacked import Linear
 
-FEW = 16  # heads up to which asking all and taking one answer is faster than gathering weights for each sample
+FEW = 16  # heads up to which computing all and selecting one is faster than gathering weights for each sample
 
 
 class Head(nn.Module):
     """S_t: three fully connected layers, each halving its input, the last one giving the task's classes.
 
-    Dropout between them takes its noise from outside, since all randomness has an address; no noise means evaluation.
+    The caller passes the noise for dropout, since all randomness has an address; without noise there is no dropout.
     """
 
     def __init__(self, embedding: int, classes: int, dropout: float) -> None:
@@ -32,7 +32,7 @@ class Head(nn.Module):
 
     @staticmethod
     def widths(embedding: int) -> tuple[int, int]:
-        """The widths of the two hidden layers: never below eight, since so few ReLUs may all be dead from the start."""
+        """Widths of the two hidden layers: at least eight, since fewer ReLUs may all be dead from the start."""
         return max(embedding // 2, 8), max(embedding // 4, 8)
 
     def forward(self, z: Tensor, noise: Tensor | None = None) -> Tensor:
@@ -44,12 +44,12 @@ class Head(nn.Module):
 
 
 def dropped(h: Tensor, noise: Tensor | None, share: float) -> Tensor:
-    """Without those whose uniform noise is below the share, and the others larger; no noise leaves all as they are."""
+    """Inverted dropout: zero where the uniform noise is below `share`, the rest scaled up; without noise h itself."""
     return h if noise is None else h * (noise >= share) / (1 - share)
 
 
 class Heads(nn.Module):
-    """The layers of all heads on an axis of their own. Trained in their place, and given back when that is done."""
+    """The layers of all heads, stacked. Trained in place of the heads, and copied back to them by `give_back`."""
 
     there: Tensor
 
@@ -58,7 +58,7 @@ class Heads(nn.Module):
         self.heads = [head.linears() for head in heads]  # a plain list: their parameters are not trained here
         self.dropout = heads[0].dropout
         self.widths = [head.classes for head in heads]
-        self.ragged = len(set(self.widths)) > 1  # whether some head lacks outputs that another has
+        self.ragged = len(set(self.widths)) > 1  # whether heads differ in their number of outputs
         places = torch.arange(max(self.widths))
         self.register_buffer("there", places < torch.tensor(self.widths).unsqueeze(1))  # [T, K]
         self.weights = nn.ParameterList(self._stacked(layer, "weight") for layer in range(3))  # [S, T, out, in]
@@ -90,7 +90,7 @@ class Heads(nn.Module):
         return h.transpose(1, 2)
 
     def of(self, head: int, z: Tensor, noise: Tensor | None = None) -> Tensor:
-        """Logits of one head for all."""
+        """Logits of one head for all samples."""
         h = z
         for layer, drawn in enumerate((*self._parted(noise), None)):
             h = torch.baddbmm(self.biases[layer][:, head].unsqueeze(1), h, self.weights[layer][:, head].mT)
@@ -98,7 +98,7 @@ class Heads(nn.Module):
         return h[..., : self.widths[head]]
 
     def _by_its_own(self, z: Tensor, head: Tensor, noise: Tensor | None) -> Tensor:
-        """The same as `forward` at a cost that does not grow: every sample has its head's weights gathered."""
+        """The same as `forward` at a cost independent of T: gathers the weights of each sample's head."""
         seeds = torch.arange(len(z), device=z.device).unsqueeze(1)
         h = z
         for layer, drawn in enumerate((*self._parted(noise), None)):
@@ -109,19 +109,19 @@ class Heads(nn.Module):
         return h
 
     def _parted(self, noise: Tensor | None) -> tuple[Tensor | None, Tensor | None]:
-        """The noise of each hidden layer."""
+        """Split the noise between the two hidden layers."""
         if noise is None:
             return None, None
         a, b = noise.split([self.weights[0].shape[2], self.weights[1].shape[2]], dim=-1)
         return a, b
 
     def masked(self, logits: Tensor, head: Tensor) -> Tensor:
-        """The same, with minus infinity where a head has no such output."""
+        """Logits, with minus infinity where a head has no such output."""
         return logits.masked_fill(~self.there[head], -torch.inf) if self.ragged else logits
 
     @torch.no_grad()
     def give_back(self) -> None:
-        """Write what was learned into the heads themselves."""
+        """Copy the trained parameters back into the heads."""
         for t, layers in enumerate(self.heads):
             for i, layer in enumerate(layers):
                 layer.weight.copy_(self.weights[i][:, t, : layer.weight.shape[1]])

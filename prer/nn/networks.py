@@ -1,4 +1,4 @@
-"""Encoder and decoder, as the paper has them, for images and for vectors."""
+"""The paper's encoder and decoder, for images and for vectors."""
 
 # S seeds, B batch, C channels, H and W image, D embedding
 
@@ -16,7 +16,7 @@ from prer.nn.stacked import Linear
 
 
 def has_large_maps(shape: Sequence[int], channels: Sequence[int]) -> bool:
-    """Whether an encoder has a convolution that is computed as one, and not as a matrix product.
+    """Whether an encoder has a convolution that is too large to be computed as one matrix product.
 
     Example:
         >>> has_large_maps((64,), (12, 24)), has_large_maps((1, 8, 8), (12, 24)), has_large_maps((1, 28, 28), (12, 24))
@@ -30,10 +30,10 @@ def has_large_maps(shape: Sequence[int], channels: Sequence[int]) -> bool:
 
 
 def paddings(size: int, layers: int) -> Iterator[tuple[int, int]]:
-    """The size before each 4x4 convolution of stride 2, with its padding.
+    """Yield the input size and the padding of each 4x4 convolution with stride 2.
 
-    1, but 2 where the next layer would otherwise halve an odd map: 1, 2, 1 for 28 pixels (28, 14, 8, 4) and 1, 1, 1
-    for 32 (32, 16, 8, 4), which gives the paper's own count of parameters.
+    Padding is 1, or 2 where the next layer would otherwise halve an odd map: 1, 2, 1 for 28 pixels (28, 14, 8, 4) and
+    1, 1, 1 for 32 (32, 16, 8, 4), which gives the paper's own count of parameters.
     """
     for layer in range(layers):
         padding = 2 if halved(size, 1) % 2 and layer < layers - 1 else 1
@@ -42,7 +42,7 @@ def paddings(size: int, layers: int) -> Iterator[tuple[int, int]]:
 
 
 class Network(nn.Module):
-    """Layers in a row, whose outputs can all be seen (the paper's sparsity may be read as a penalty on each)."""
+    """A sequence of layers whose outputs are all accessible (the paper's sparsity may be a penalty on each)."""
 
     layers: nn.ModuleList
 
@@ -50,7 +50,7 @@ class Network(nn.Module):
         """The output of every layer, in order."""
         for layer in self.layers:
             x = layer(x)
-            if not isinstance(layer, (Reshape, Standardise)):  # the same numbers once more
+            if not isinstance(layer, (Reshape, Standardise)):  # only reshapes or rescales its input
                 yield x
 
     def forward(self, x: Tensor) -> Tensor:
@@ -73,19 +73,19 @@ class Activated(nn.Module):
 
 
 class Reshape(nn.Module):
-    """Between feature maps and vectors, whatever axes lead."""
+    """Reshapes between feature maps and vectors; leading axes are kept."""
 
     def __init__(self, before: Sequence[int], after: Sequence[int]) -> None:
         super().__init__()
         self.before, self.after = len(before), tuple(after)
 
     def forward(self, x: Tensor) -> Tensor:
-        """The same numbers in the other shape."""
+        """Reshape the trailing axes."""
         return x.reshape(*x.shape[: -self.before], *self.after)
 
 
 class Standardise(nn.Module):
-    """Channels of images with mean 0 and variance 1. Part of the encoder, which then sees decoded images alike."""
+    """Standardises the channels of images. It is part of the encoder, so that decoded images pass it too."""
 
     mean: Tensor
     std: Tensor
@@ -96,7 +96,7 @@ class Standardise(nn.Module):
         self.register_buffer("std", torch.ones(channels))
 
     def start(self, samples: Iterable[Tensor]) -> None:
-        """Keep the statistics of each seed's images [n, C, H, W], which may be bytes."""
+        """Compute the statistics of each seed's images [n, C, H, W], which may be bytes."""
         moments = [
             torch.stack(torch.std_mean(x.float() / (255 if x.dtype == torch.uint8 else 1), (0, 2, 3))) for x in samples
         ]
@@ -109,7 +109,7 @@ class Standardise(nn.Module):
 
 
 class Encoder(Network):
-    """E: an input to its embedding. Linear at the end: a ReLU's mass at exactly 0 is beyond any flow."""
+    """E maps an input to its embedding. Its last layer is linear: no flow can model a ReLU's mass at exactly 0."""
 
     def __init__(
         self,
@@ -130,7 +130,7 @@ class Encoder(Network):
 
 
 class Decoder(Network):
-    """D: the mirror image of the encoder; pixels end in a sigmoid, standardised vectors do not."""
+    """D mirrors the encoder. Images end in a sigmoid, standardised vectors do not."""
 
     def __init__(self, shape: Sequence[int], embedding: int, channels: Sequence[int], hidden: Sequence[int]) -> None:
         super().__init__()
@@ -146,7 +146,7 @@ class Decoder(Network):
 
 
 class Inputs(nn.Module):
-    """What the networks see: bytes scaled to [0, 1]; vectors standardised with the first task's statistics."""
+    """Scales the networks' inputs: bytes to [0, 1]; vectors are standardised with the first task's statistics."""
 
     mean: Tensor
     std: Tensor
@@ -158,7 +158,7 @@ class Inputs(nn.Module):
         self.register_buffer("std", torch.ones(shape if self.vectors else 0))
 
     def start(self, samples: Iterable[Tensor]) -> None:
-        """Keep the statistics of each seed's vectors [n, features]."""
+        """Compute the statistics of each seed's vectors [n, features]."""
         std, mean = torch.stack([torch.stack(torch.std_mean(x.float(), dim=0)) for x in samples], dim=1)
         self.mean, self.std = mean, torch.where(std > 1e-6 * mean.abs() + 1e-12, std, torch.ones_like(std))
 
@@ -174,7 +174,7 @@ def _dense(width: int, hidden: Sequence[int]) -> list[nn.Module]:
 
 
 def _geometry(shape: Sequence[int], layers: int) -> list[tuple[tuple[int, int], tuple[int, int]]]:
-    """For each convolution the map's size before it and its padding, both (H, W)."""
+    """Input size and padding of each convolution, both (H, W)."""
     rows, columns = paddings(shape[1], layers), paddings(shape[2], layers)
     return [((h, w), (p, q)) for (h, p), (w, q) in zip(rows, columns, strict=True)]
 
@@ -193,7 +193,7 @@ def _transposed(shape: Sequence[int], channels: Sequence[int]) -> tuple[list[nn.
     geometry = zip(pairwise([shape[0], *channels]), _geometry(shape, len(channels)), strict=True)
     layers: list[nn.Module] = []
     for (a, b), ((h, w), (p, q)) in geometry:
-        # What a convolution halved, its mirror doubles, but for a row or column that did not fill a stride.
+        # The transpose doubles what the convolution halved, except a row or column that did not fill a stride.
         missing = h - (2 * halved(h, p) + 2 - 2 * p), w - (2 * halved(w, q) + 2 - 2 * q)
         layers.append(Activated(ConvTranspose2d(b, a, (p, q), missing), torch.relu if layers else torch.sigmoid))
     return layers[::-1], _convolutions(shape, channels)[1]

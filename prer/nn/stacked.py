@@ -1,7 +1,7 @@
-"""Modules with an axis of seeds: `stack` builds one module for each seed and stacks their parameters.
+"""Modules with a seed axis: `stack` builds one module for each seed and stacks their parameters.
 
-A network is an ordinary module for ONE seed. The layers here and in `convolution.py` know the axis, so the same module
-then computes all seeds at once. `benchmarks/seed_axis.py` holds the measurements behind this choice.
+A network is an ordinary module for ONE seed. The layers here and in `convolution.py` support the axis, so the same
+module then computes all seeds at once. `benchmarks/seed_axis.py` holds the measurements behind this choice.
 """
 
 # S seeds, B batch, C channels, H and W image, D embedding
@@ -31,9 +31,9 @@ class Linear(nn.Linear):
 
 
 def stack(build: Callable[[], M], address: Address) -> M:
-    """Build a module once for each seed, under that seed's own randomness, and stack parameters and buffers.
+    """Build a module once for each seed, with that seed's own randomness, and stack parameters and buffers.
 
-    It is in evaluation mode: only a phase of training changes that, see `training`.
+    The result is in evaluation mode; only a training phase changes that, see `training`.
 
     Example:
         >>> layer = stack(lambda: Linear(3, 2), Address(seeds=(0, 1, 2, 3)))
@@ -57,7 +57,7 @@ def stack(build: Callable[[], M], address: Address) -> M:
 
 @contextmanager
 def training(networks: Sequence[nn.Module]) -> Iterator[None]:
-    """Training mode for these networks, and evaluation mode again however it ends."""
+    """Set these networks to training mode, and back to evaluation mode on exit, even after an error."""
     try:
         for network in networks:
             network.train()
@@ -68,7 +68,7 @@ def training(networks: Sequence[nn.Module]) -> Iterator[None]:
 
 
 def put(module: nn.Module, name: str, tensor: Tensor, seeds: int, exact: bool = True) -> None:
-    """Make a tensor the parameter or buffer of this name; of what has no fixed size, the second axis may differ."""
+    """Set the parameter or buffer of this name to a tensor; unless `exact`, the size of its second axis may differ."""
     path, _, last = name.rpartition(".")
     owner = module.get_submodule(path)
     there = getattr(owner, last, None)
@@ -85,6 +85,6 @@ def put(module: nn.Module, name: str, tensor: Tensor, seeds: int, exact: bool = 
 
 
 def floats(*modules: nn.Module) -> int:
-    """Every scalar one seed keeps in these modules, of any type: the one rule by which memory is counted."""
+    """Number of scalars of any type that one seed keeps in these modules: all memory is counted by this rule."""
     tensors = [t for module in modules for t in (*module.parameters(), *module.buffers())]
     return sum(t[0].numel() for t in tensors)

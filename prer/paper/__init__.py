@@ -8,10 +8,10 @@ from prer.presets import experiment_file
 
 DATA = ("mnist", "kmnist", "svhn", "cifar10")
 METHODS = ("naive", "lwf", "ewc", "gem", "er", "prer")
-LITERAL = ("mnist", "cifar10")  # data sets with a file `prer-literal`: PRER without one deviation from the paper
+LITERAL = ("mnist", "cifar10")  # data sets with a file `prer-literal`: PRER without any deviation from the paper
 
 
 def file_of(data: str, method: str) -> Path:
-    """The experiment of a data set and a method; there are files for those of the paper."""
+    """The experiment file of a data set and a method of the paper."""
     literal = Path(__file__).parent / "configs" / f"{data}-{method}.toml"
     return literal if method.endswith("-literal") else experiment_file(data, method)

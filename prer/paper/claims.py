@@ -1,4 +1,4 @@
-"""What the paper claims, and whether it holds here, by rules that are stated."""
+"""The paper's claims, and whether they hold here, by stated rules."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ class Claim(NamedTuple):
     """One claim.
 
     Attributes:
-        part: that part's data sets it is judged on.
+        part: the part of `prer reproduce` on whose data sets it is judged.
         says: what the paper says, and where.
         rule: when it holds.
-        judge: what makes the verdict, of the evidence and the pairs.
-        pairs: of variants or methods, that it is judged by.
+        judge: computes the verdict from the evidence and the pairs.
+        pairs: the pairs of variants or methods that are compared.
     """
 
     part: str
@@ -204,7 +204,7 @@ FAMILY = (
 
 
 def table(request: Request, every: Mapping[str, Outcomes]) -> Table:
-    """A row for each claim and data set that is asked for, from the runs of ablation, significance and Table 2."""
+    """A row for each claim and requested data set, from the runs of ablation, significance and Table 2."""
     about = {data: gathered(every, data) for data in request.data()}
     rows: list[list[Cell]] = [
         [claim.says, request.title(data), *claim.judge(about[data], *claim.pairs)]
@@ -218,7 +218,7 @@ def table(request: Request, every: Mapping[str, Outcomes]) -> Table:
 
 
 def gathered(every: Mapping[str, Outcomes], data: str) -> Evidence:
-    """What there is about a data set."""
+    """The evidence on a data set, from the runs of all parts."""
     variants, methods, costs = (
         {name: outcome for (owner, name), outcome in every[part].items() if owner == data}
         for part in ("claims", "significance", "table2")

@@ -1,4 +1,4 @@
-"""What runs say about a claim on a data set, and the verdict that follows by its rule."""
+"""The evidence that runs give for a claim on a data set, and the verdict by the claim's rule."""
 
 from __future__ import annotations
 
@@ -20,20 +20,20 @@ from prer.runs.significance import Comparison, compare, compared
 from prer.sweeps.engines.base import Outcome
 
 GROWTH = 1.0  # per cent by which a memory may grow from the first task to the last and still count as constant
-MUCH = 0.5  # of Naive's forgetting: who takes more of it away is better by much
-Verdict = tuple[str, str]  # the evidence, and what follows
-Pair = tuple[str, str]  # of variants or of methods, the first less the second
+MUCH = 0.5  # share of Naive's forgetting: a method that removes more is much better
+Verdict = tuple[str, str]  # the evidence, and the conclusion
+Pair = tuple[str, str]  # of variants or of methods: first minus second
 
 
 @dataclass(frozen=True)
 class Evidence:
-    """What there is about a data set.
+    """The evidence on one data set.
 
     Attributes:
-        runs: of variants (five seeds) and of methods (twenty), by name.
-        costs: of methods, for one seed alone on the machine.
-        against: PRER against each other method by metric, as the table of significance has it.
-        pairs: those that claims name, one family over both metrics; only those that have run.
+        runs: outcomes of variants (five seeds) and of methods (twenty), by name.
+        costs: outcomes of methods, one seed each, alone on the machine.
+        against: PRER against each other method by metric, as in the table of significance.
+        pairs: comparisons that claims need, one Holm family over both metrics; only those that have run.
     """
 
     runs: Mapping[str, Outcome]
@@ -43,14 +43,14 @@ class Evidence:
 
 
 def judged(runs: Mapping[str, Outcome], pairs: Sequence[Pair]) -> dict[Pair, Both]:
-    """The pairs of which both have run, corrected over all of them and both metrics."""
+    """Comparisons of the pairs of which both have run, Holm-corrected over all of them and both metrics."""
     values = {(a, b, m): (values_of(runs.get(a), m), values_of(runs.get(b), m)) for a, b in pairs for m in METRICS}
     tests = compared(values)
     return {(a, b): Both(*(tests[a, b, m] for m in METRICS)) for a, b in pairs if (a, b, "bwt") in tests}
 
 
 def by(rule: Callable[..., str]) -> Callable[..., Verdict]:
-    """A judge of pairs."""
+    """A judge that applies a rule to the comparisons of pairs."""
 
     def judge(evidence: Evidence, *pairs: Pair) -> Verdict:
         if any(pair not in evidence.pairs for pair in pairs):
@@ -62,12 +62,12 @@ def by(rule: Callable[..., str]) -> Callable[..., Verdict]:
 
 
 def _reasons(outcomes: Sequence[Outcome | None]) -> str:
-    """Why there is no verdict; one seed decides nothing."""
+    """Why there is no verdict: errors of runs, or "not decided", as one seed decides nothing."""
     return "; ".join(dict.fromkeys(missing(outcome) for outcome in outcomes if not result_of(outcome))) or OPEN
 
 
 def _lacking(outcomes: Mapping[str, Outcome]) -> str:
-    """Why a claim about all methods cannot be judged; nothing where all have run."""
+    """Why a claim about all methods cannot be judged; empty if all have run."""
     every = [outcomes.get(method) for method in METHODS]
     return "" if all(map(result_of, every)) else _reasons(every)
 
@@ -86,7 +86,7 @@ def said(name: str, c: Comparison) -> str:
 
 
 def by_levels(evidence: Evidence, *pairs: Pair) -> Verdict:
-    """Improves, and with fewer scalars."""
+    """Judge whether the first improves on the second and keeps fewer scalars."""
     text, word = by(rules.improves)(evidence, *pairs)
     if not text:
         return text, word
@@ -95,7 +95,7 @@ def by_levels(evidence: Evidence, *pairs: Pair) -> Verdict:
 
 
 def by_share(evidence: Evidence, *pairs: Pair) -> Verdict:
-    """Better than Naive, and how much of its forgetting is taken away."""
+    """Judge whether methods are better than Naive, but remove little of its forgetting."""
     text, reason = by(rules.better)(evidence, *pairs)
     if not text:
         return text, reason
@@ -107,7 +107,7 @@ def by_share(evidence: Evidence, *pairs: Pair) -> Verdict:
 
 
 def of_samples(variant: str) -> Callable[..., Verdict]:
-    """A judge of whether the samples of a variant are of their class."""
+    """A judge of whether the samples of a variant belong to the requested class."""
 
     def judge(evidence: Evidence) -> Verdict:
         outcome = evidence.runs.get(variant)
@@ -125,7 +125,7 @@ def of_samples(variant: str) -> Callable[..., Verdict]:
 
 
 def of_growth(evidence: Evidence) -> Verdict:
-    """The memory of ours from task to task."""
+    """Judge whether the memory of ours stays constant over the tasks."""
     result = result_of(evidence.runs.get(OURS))
     if result is None:
         return "", missing(evidence.runs.get(OURS))
@@ -136,7 +136,7 @@ def of_growth(evidence: Evidence) -> Verdict:
 
 
 def of_bwt(evidence: Evidence) -> Verdict:
-    """PRER against all, as the table of significance has it."""
+    """Judge PRER's BWT against all other methods, as in the table of significance."""
     against, lacking = evidence.against["bwt"], _lacking(evidence.runs)
     if lacking or not against:
         return "", lacking or OPEN
@@ -144,7 +144,7 @@ def of_bwt(evidence: Evidence) -> Verdict:
 
 
 def of_accuracy(evidence: Evidence) -> Verdict:
-    """PRER against the one with the best mean."""
+    """Judge PRER's Accuracy against the method with the best mean."""
     against, lacking = evidence.against["accuracy"], _lacking(evidence.runs)
     if lacking or not against:
         return "", lacking or OPEN
@@ -155,7 +155,7 @@ def of_accuracy(evidence: Evidence) -> Verdict:
 
 
 def of_spread(evidence: Evidence) -> Verdict:
-    """The spread of PRER's Accuracy beside that of the others."""
+    """Judge the spread of PRER's Accuracy against that of the others."""
     if lacking := _lacking(evidence.runs):
         return "", lacking
     others = {m: values_of(evidence.runs[m], "accuracy") or [] for m in METHODS}
@@ -167,7 +167,7 @@ def of_spread(evidence: Evidence) -> Verdict:
 
 
 class Cost(NamedTuple):
-    """What a run keeps, in floats, and its seconds."""
+    """The floats that a run keeps, and its seconds."""
 
     floats: int
     seconds: float
@@ -178,14 +178,14 @@ class Cost(NamedTuple):
 
 
 def _costs(outcomes: Mapping[str, Outcome]) -> dict[str, Cost]:
-    """Of each run that has ended, those that keep something."""
+    """The costs of the finished runs that keep something."""
     results = {name: result_of(outcome) for name, outcome in outcomes.items()}
     costs = {m: Cost(r["memory_floats"][-1], r["seconds"]["total"]) for m, r in results.items() if r}
     return {name: cost for name, cost in costs.items() if cost.floats}
 
 
 def of_cost(field: str) -> Callable[..., Verdict]:
-    """A judge of PRER's memory, the least of all, or of its time, not the longest of all."""
+    """A judge of whether PRER's memory is the smallest, or its time not the longest."""
 
     def judge(evidence: Evidence) -> Verdict:
         if lacking := _lacking(evidence.costs):
@@ -203,7 +203,7 @@ def of_cost(field: str) -> Callable[..., Verdict]:
 
 
 def of_er_and_gem(evidence: Evidence) -> Verdict:
-    """Memory and time, alone on the machine."""
+    """Judge whether ER needs less memory and time than GEM, each alone on the machine."""
     costs = _costs(evidence.costs)
     if "er" not in costs or "gem" not in costs:
         return "", NOT_RUN
@@ -212,7 +212,7 @@ def of_er_and_gem(evidence: Evidence) -> Verdict:
 
 
 def of_generators(evidence: Evidence) -> Verdict:
-    """Ours against pixels, whose seconds were measured with other runs beside and refute nothing."""
+    """Judge the costs of ours against pixels; seconds were measured beside other runs and refute nothing."""
     names = (OURS, "pixels")
     costs = _costs({name: evidence.runs[name] for name in names if name in evidence.runs})
     if len(costs) < len(names):

@@ -1,4 +1,4 @@
-"""Figure 2: what PRER remembers, beside what is real: embeddings in two dimensions, and decoded samples."""
+"""Figure 2: PRER's memory beside real data: embeddings in two dimensions, and decoded samples."""
 
 # n samples, D embedding, K classes, H x W pixels
 
@@ -40,7 +40,7 @@ class Figure2Data:
 
 
 def remembered(folder: Path) -> Figure2Data:
-    """What the first seed of a finished PRER run remembers after its last task, and test samples beside it."""
+    """Samples of the memory of a finished PRER run (first seed, after the last task), and test samples."""
     import torch
 
     from prer.learners.prer import PRER
@@ -69,7 +69,7 @@ def remembered(folder: Path) -> Figure2Data:
 
 
 def projected(real: np.ndarray, sampled: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Both in the plane in which the real ones vary most."""
+    """Both projected on the first two principal components of the real embeddings."""
     from sklearn.decomposition import PCA
 
     plane = PCA(2, svd_solver="full").fit(real)
@@ -77,7 +77,7 @@ def projected(real: np.ndarray, sampled: np.ndarray) -> tuple[np.ndarray, np.nda
 
 
 def plot(what: Figure2Data) -> Figure:
-    """The figure: embeddings above, images below, real on the left and remembered on the right."""
+    """The figure: embeddings above, images below, real on the left and sampled on the right."""
     from matplotlib.figure import Figure
 
     with matplotlib_defaults(STYLE):
@@ -95,7 +95,7 @@ def plot(what: Figure2Data) -> Figure:
 
 
 def _rows(images: np.ndarray) -> np.ndarray:
-    """Images [K, n, C, H, W] in [0, 1] as one, a row for each class, white between them."""
+    """Images [K, n, C, H, W] in [0, 1] as one image, a row for each class, with white gaps."""
     one = np.clip(grid(images.reshape(-1, *images.shape[2:]), across=images.shape[1], gap=1), 0, 1)
     return np.broadcast_to(one, (*one.shape[:2], 3))
 

@@ -1,4 +1,4 @@
-"""Which experiments a table needs, by data set and method."""
+"""The experiments that each table needs, by data set and method."""
 
 from __future__ import annotations
 
@@ -26,16 +26,16 @@ SIGNIFICANCE_SEEDS = 20
 
 @dataclass(frozen=True)
 class Request:
-    """What is asked for.
+    """What the user asked to reproduce.
 
     Attributes:
         only: names of data sets, methods and variants; none: all.
         device: where to run; None: as the files say.
         seeds: how many or which, as on the command line; None: as many as the files say, and three if fast.
         fast: the built-in digits in place of the paper's data.
-        paths: for data sets that are read from elsewhere, where that is.
-        variants: names that `only` may also have.
-        finished: make everything of runs that are finished, and run nothing.
+        paths: paths of data sets that are read from elsewhere, by name.
+        variants: names of variants, which `only` may contain, too.
+        finished: use only finished runs, and run nothing.
     """
 
     only: Sequence[str] = ()
@@ -47,7 +47,7 @@ class Request:
     finished: bool = False
 
     def check(self) -> None:
-        """Refuse names that are not known, paths where nothing is, and a device that is not there."""
+        """Refuse unknown names, paths that do not exist, and an unavailable device."""
         names = (FAST,) if self.fast else DATA
         known = (*names, *METHODS, *(() if self.fast else (EXTRA,)), *self.variants)
         for name in self.only:
@@ -62,13 +62,13 @@ class Request:
             as_device(self.device)
 
     def data(self, of: Sequence[str] = DATA) -> list[str]:
-        """The data sets asked for, among these."""
+        """The requested data sets, among these."""
         of = (FAST,) if self.fast else of
         asked = [name for name in self.only if name in (*DATA, FAST)]
         return [name for name in of if not asked or name in asked]
 
     def methods(self) -> list[str]:
-        """The methods asked for, in the order of the paper."""
+        """The requested methods, in the order of the paper."""
         every = METHODS if self.fast else (*METHODS, EXTRA)
         asked = [name for name in self.only if name in every]
         if not asked and any(name in self.variants for name in self.only):
@@ -89,7 +89,7 @@ class Request:
         return given + ([f"device={self.device}"] if self.device else [])
 
     def title(self, data: str) -> str:
-        """What a table calls a data set: by the folder's name where it is read from one."""
+        """The name of a data set in tables, from the name of its file or folder if it is read from elsewhere."""
         if data not in self.paths:
             return TITLES[data]
         name = Path(self.paths[data]).resolve().name
@@ -100,7 +100,7 @@ class Request:
         return f"{TITLES[data]}-{rest}" if rest else TITLES[data]
 
     def remarks(self, data: Sequence[str]) -> list[str]:
-        """What must be said of the data sets of a table."""
+        """Notes on the data sets of a table."""
         if self.fast:
             return ["A smoke run of the same code on the built-in digits, which the paper does not have."]
         remarks = []
@@ -114,7 +114,7 @@ class Request:
 
 
 def those(outcomes: Mapping[Key, T], asked: Collection[Key]) -> dict[Key, T]:
-    """The outcomes that are asked for; none: all."""
+    """The requested outcomes; all if `asked` is empty."""
     return {key: outcome for key, outcome in outcomes.items() if not asked or key in asked}
 
 
@@ -124,7 +124,7 @@ def data_of(keys: Iterable[Key]) -> list[str]:
 
 
 def places(given: Sequence[str]) -> dict[str, str]:
-    """Where data sets are, from words such as kmnist=my/folder."""
+    """The paths of data sets, from words such as kmnist=my/folder."""
     for word in given:
         if "=" not in word:
             raise InputError(f"--data {word}: give NAME=PATH, such as kmnist=my/folder")
@@ -132,7 +132,7 @@ def places(given: Sequence[str]) -> dict[str, str]:
 
 
 def of_table1(request: Request) -> dict[Key, Experiment]:
-    """Every method on every data set, and PRER as the paper states it where there is a file of that."""
+    """Every method on every data set, and PRER with the paper's literal settings where there is a file of them."""
     return {
         (data, method): request.experiment(data, method)
         for data in request.data()
@@ -142,7 +142,7 @@ def of_table1(request: Request) -> dict[Key, Experiment]:
 
 
 def of_table2(request: Request) -> dict[Key, Experiment]:
-    """The paper's methods for one seed each, as it is their time that is asked for."""
+    """The paper's methods with one seed each, as the table reports their time."""
     methods = [method for method in request.methods() if method != EXTRA]
     return {(d, m): request.experiment(d, m, ["seeds=[0]"]) for d in request.data(tuple(TABLE2)) for m in methods}
 
@@ -154,7 +154,7 @@ def of_figure2(request: Request) -> dict[Key, Experiment]:
 
 
 def of_significance(request: Request) -> dict[Key, Experiment]:
-    """The methods of Table 1 with more seeds than the paper's, as differences of a few tenths need them."""
+    """The methods of Table 1 with more seeds than the paper, which differences of a few tenths require."""
     seeds = [] if request.fast or request.seeds else [f"seeds={SIGNIFICANCE_SEEDS}"]
     methods = [method for method in request.methods() if method != EXTRA]
     return {(d, m): request.experiment(d, m, seeds) for d in request.data() for m in methods}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-RUNS = 5  # behind each mean and standard deviation
+RUNS = 5  # runs behind each mean and standard deviation
 TASKS = 5  # of two classes each, on every data set
 TITLES = {"mnist": "MNIST", "kmnist": "KMNIST", "svhn": "SVHN", "cifar10": "CIFAR10", "digits": "digits"}
 TITLES |= {"naive": "Naive", "lwf": "LWF", "ewc": "EWC", "gem": "GEM", "er": "ER", "prer": "PRER"}
@@ -19,7 +19,7 @@ class Figure(NamedTuple):
 
 
 class Pair(NamedTuple):
-    """What Table 1 has of a method on a data set."""
+    """The numbers of Table 1 for a method on a data set."""
 
     bwt: Figure
     accuracy: Figure
@@ -66,7 +66,7 @@ TABLE1: dict[str, dict[str, Pair]] = {
 
 
 class Cost(NamedTuple):
-    """What Table 2 has of a method on a data set: thousands of floats (none for Naive), and minutes."""
+    """The numbers of Table 2 for a method on a data set: thousands of floats (none for Naive), and minutes."""
 
     kilofloats: int | None
     minutes: int
@@ -101,7 +101,7 @@ FORMULAS = {  # of Table 2's first column
 
 
 def implied_diagonal(bwt: float, accuracy: float, tasks: int = TASKS) -> float:
-    """The weighted mean accuracy right after learning that BWT and Accuracy imply; above 100 they contradict.
+    """The weighted mean accuracy right after learning that BWT and Accuracy imply; above 100 they are inconsistent.
 
     Example:
         >>> round(implied_diagonal(-7.89, 94.84), 2)
@@ -111,12 +111,12 @@ def implied_diagonal(bwt: float, accuracy: float, tasks: int = TASKS) -> float:
 
 
 def welch(ours: Figure, n: int, theirs: Figure) -> float:
-    """The p of Welch's t-test of n runs against the paper's, from means and standard deviations alone."""
+    """p-value of Welch's t-test of n runs against the paper's, from means and standard deviations alone."""
     from scipy.stats import ttest_ind_from_stats
 
     return float(ttest_ind_from_stats(*ours, n, *theirs, RUNS, equal_var=False).pvalue)
 
 
 def published(data: str, method: str) -> Pair | None:
-    """What Table 1 has of a method, and of PRER for its literal settings; None for data that is not the paper's."""
+    """The numbers of Table 1 for a method, PRER's for `prer-literal`; None for data that is not in the paper."""
     return TABLE1.get(data, {}).get(method.removesuffix("-literal"))

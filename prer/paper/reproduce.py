@@ -1,4 +1,4 @@
-"""Run what a table needs and is not there yet, and make the tables of what there is."""
+"""Runs the experiments that a table still needs, and makes the tables from the results."""
 
 from __future__ import annotations
 
@@ -41,14 +41,14 @@ TABLES = {  # in the order of the document
     "table2": table2.tables,
     "claims": variants.tables,
 }
-LARGE = "claims"  # not a part of "all" in a quick look
-SLOW = ("prer", "dgr", "gem")  # first, so that no worker is left alone with them
+LARGE = "claims"  # not a part of "all" with --fast
+SLOW = ("prer", "dgr", "gem")  # started first, so that no worker is still busy with them at the end
 
 
 class Clock(NamedTuple):
-    """How long a command took, by which most runs of a part were made."""
+    """The duration of the command that made most runs of a part."""
 
-    folders: Sequence[str]  # of the runs that it made
+    folders: Sequence[str]  # of the runs that the command made
     workers: int
     seconds: float
 
@@ -56,13 +56,13 @@ class Clock(NamedTuple):
 def tables_of(
     part: str, request: Request, outcomes: Mapping[str, Mapping[Key, Outcome]], asked: Collection[Key] = ()
 ) -> list[Table]:
-    """The tables of a part, from what there is of all runs; with rows of those that are asked for."""
+    """The tables of a part from all existing runs, with rows for the requested ones."""
     made = TABLES[part](request, outcomes[part], asked)
     return [*made, claims.table(request, outcomes)] if part == "claims" else made
 
 
 def parts_of(part: str, fast: bool) -> list[str]:
-    """What belongs to a part."""
+    """The parts to make: the named one, or all of them for "all"."""
     return [name for name in NEEDED if part == name or (part == "all" and not (fast and name == LARGE))]
 
 
@@ -70,17 +70,17 @@ def reproduce(console: Console, part: str, request: Request, out: Path, workers:
     """Make one of the paper's tables, its figure, or everything.
 
     Raises:
-        RunError: when everything else is done, if a run that is needed is missing.
+        RunError: a required run is missing; raised after everything else is done.
     """
     request.check()
-    whole = replace(request, only=())  # what is written has every run there is; `only` is what is run, and shown
+    whole = replace(request, only=())  # files contain all existing runs; `only` limits what is run and shown
     needed = {name: NEEDED[name](request) for name in parts_of(part, request.fast)}
     if not any(needed.values()):
         raise InputError(f"--only {','.join(request.only)} leaves nothing of {part}; name a data set or method it has")
     missing: set[str] = set()
     for name, experiments in needed.items():
         if experiments:
-            # Times are those of a run that has the machine for itself.
+            # Times are measured with one run at a time on the machine.
             at_once = 1 if name == "table2" else workers
             ended = existing(experiments, out) if request.finished else None
             outcomes = ended or run_missing(console, name, experiments, out, at_once)
@@ -102,7 +102,7 @@ def reproduce(console: Console, part: str, request: Request, out: Path, workers:
 
 
 def plot(console: Console, outcomes: Mapping[Key, Outcome], out: Path) -> set[str]:
-    """Draw the figure of a run and say where it is; the runs of which there can be none."""
+    """Draw and save the figure of a run; return the names of runs for which that is not possible."""
     import_unconfigured()
     for outcome in outcomes.values():
         try:
@@ -119,7 +119,7 @@ def plot(console: Console, outcomes: Mapping[Key, Outcome], out: Path) -> set[st
 def run_missing(
     console: Console, part: str, experiments: Mapping[Key, Experiment], out: Path, workers: int
 ) -> dict[Key, Outcome]:
-    """How each run ended; those that were finished before are kept, and those that were stopped go on."""
+    """Run the unfinished experiments, resuming interrupted ones; return the outcomes of all."""
     every = list({experiment.hash: experiment for experiment in experiments.values()}.values())
     waiting = [experiment for experiment in every if ended_before(experiment, out) is None]
     if waiting:
@@ -140,30 +140,30 @@ def run_missing(
 
 
 def note_clock(console: Console, out: Path, part: str, clock: Clock) -> None:
-    """Keep how long the runs of a part took together, unless a command before made more of them."""
+    """Save the total duration of the runs of a part, unless an earlier command made more of them."""
     known = clocks(out)
     if len(clock.folders) > len(known[part].folders if part in known else ()):
         plain = {name: of_part._asdict() for name, of_part in (known | {part: clock}).items()}
         try:
             replace_file(out / CLOCKS, json.dumps(plain, indent=1).encode() + b"\n")
-        except OSError as error:  # the runs are worth more than how long they took
+        except OSError as error:  # no reason to fail: the runs matter more than their duration
             say(console, f"warning: cannot write {out / CLOCKS}: {error.strerror}", "yellow")
 
 
 def clocks(out: Path) -> dict[str, Clock]:
-    """For each part the command that made most of its runs."""
+    """The command that made most runs of each part, by part."""
     try:
         found = json.loads(content(out / CLOCKS, MOST_BYTES))
         return {
             part: Clock(list(map(str, of["folders"])), int(of["workers"]), float(of["seconds"]))
             for part, of in found.items()
         }
-    except (OSError, ValueError, TypeError, KeyError, AttributeError):  # what is no longer known is not said
+    except (OSError, ValueError, TypeError, KeyError, AttributeError):  # missing or damaged: unknown
         return {}
 
 
 def unavailable(console: Console, experiments: Sequence[Experiment]) -> dict[str, str]:
-    """Fetch the data sets that are not here; of those that cannot be had, why, by name."""
+    """Fetch missing data sets; return the errors of those that cannot be fetched, by name."""
     absent = {}
     for name in sorted({e.stream.data for e in experiments if e.stream.data in CATALOGUE and not e.stream.is_there()}):
         try:
@@ -176,7 +176,7 @@ def unavailable(console: Console, experiments: Sequence[Experiment]) -> dict[str
 
 
 def existing(experiments: Mapping[Key, Experiment], out: Path) -> dict[Key, Outcome]:
-    """What there is of these runs, without running anything."""
+    """The outcomes of these runs so far, without running anything."""
     outcomes = {}
     for key, experiment in experiments.items():
         outcomes[key] = ended_before(experiment, out) or not_finished(experiment, out)
@@ -184,6 +184,6 @@ def existing(experiments: Mapping[Key, Experiment], out: Path) -> dict[Key, Outc
 
 
 def not_finished(experiment: Experiment, out: Path) -> Outcome:
-    """A run without a result: why it failed, where it did."""
+    """The outcome of a run without a result, with the reason if it failed."""
     folder = RunFolder(experiment.path(out))
     return Outcome(experiment, folder, folder.failure or NOT_RUN, trained=False)

@@ -1,4 +1,4 @@
-"""When a claim holds, does not, or is not decided, from comparisons and numbers alone."""
+"""Rules for when a claim holds, does not hold or is not decided, from comparisons and numbers alone."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from scipy.stats import levene
 
 from prer.runs.significance import LEVEL, MARGIN, Comparison, holm
 
-BEHIND = 5.0  # points by which fewer samples than test images may be of their class, and each class still be generated
-FEWEST = 5  # seeds for which a spread is judged; of two, Levene's test would be sure of anything
+BEHIND = 5.0  # points by which samples may be recognised less often than test images, and still count as good
+FEWEST = 5  # seeds at least to judge a spread; with two, Levene's test finds anything significant
 HOLDS, FAILS, OPEN = "holds", "does not hold", "not decided"
 
 
@@ -23,54 +23,54 @@ class Both(NamedTuple):
 
     @property
     def words(self) -> list[str]:
-        """What either says of the first."""
+        """The verdicts on the first, by BWT and by Accuracy."""
         return [c.verdict for c in self]
 
 
 def better(*pairs: Both) -> str:
-    """Better throughout; a single worse one refutes it."""
+    """Holds if all are better; refuted by a single worse one."""
     words = [word for pair in pairs for word in pair.words]
     return HOLDS if set(words) == {"better"} else FAILS if "worse" in words else OPEN
 
 
 def improves(pair: Both) -> str:
-    """Better in one metric and not worse in the other; refuted by a worse one, or where neither can be of weight."""
+    """Holds if one metric is better and the other not worse; refuted if one is worse, or both gains are negligible."""
     if "worse" in pair.words or all(c.high < MARGIN for c in pair):
         return FAILS
     return HOLDS if "better" in pair.words and set(pair.words) <= {"better", "not worse"} else OPEN
 
 
 def remembers(pair: Both) -> str:
-    """BWT better and Accuracy not worse."""
+    """Holds if BWT is better and Accuracy not worse; refuted by a worse one."""
     if pair.bwt.verdict == "better" and pair.accuracy.verdict in ("better", "not worse"):
         return HOLDS
     return FAILS if "worse" in pair.words else OPEN
 
 
 def classifies(pair: Both) -> str:
-    """Accuracy alone."""
+    """Holds if Accuracy is better; refuted if it is worse."""
     return {"better": HOLDS, "worse": FAILS}.get(pair.accuracy.verdict, OPEN)
 
 
 def easier(generated: Both, nothing: Both) -> str:
-    """Better than pixels, which says something of generating only where having no generator is not better, too."""
+    """Holds if ours is better than pixels and having no generator is not: else the generator need not be the reason."""
     return HOLDS if generated.words == ["better", "better"] and "better" not in nothing.words else OPEN
 
 
 def best(against: Mapping[str, Comparison]) -> str:
-    """Better than each; refuted by one that is better, or than which it can only be better by a trifle."""
+    """Holds if better than each; refuted if worse than one, or if the gain over one is negligible."""
     if any(c.verdict == "worse" or c.high < MARGIN for c in against.values()):
         return FAILS
     return HOLDS if all(c.verdict == "better" for c in against.values()) else OPEN
 
 
 def comparable(to_the_best: Comparison) -> str:
-    """The interval lies above the margin, or below it."""
+    """Holds if the whole interval lies above -MARGIN; refuted if it lies below."""
     return HOLDS if to_the_best.low > -MARGIN else FAILS if to_the_best.high < -MARGIN else OPEN
 
 
 def steadier(own: Sequence[float], others: Mapping[str, Sequence[float]]) -> str:
-    """Surely the smallest spread; refuted by one that is surely smaller. Few values have no spread to speak of."""
+    """Holds if the spread is significantly the smallest; refuted by a significantly smaller one."""
     if len(own) < FEWEST:
         return OPEN
     chance = holm([float(levene(own, values, center="median").pvalue) for values in others.values()])
@@ -80,12 +80,12 @@ def steadier(own: Sequence[float], others: Mapping[str, Sequence[float]]) -> str
 
 
 def apart(c: Comparison) -> str:
-    """Whether samples of a memory are of their class almost as often as real ones."""
+    """Holds if samples are recognised as their class almost as often as real ones, within BEHIND points."""
     return HOLDS if c.low > -BEHIND else FAILS if c.high < -BEHIND else OPEN
 
 
 def little(pairs: Sequence[Both], shares: Sequence[Comparison]) -> str:
-    """Better, and surely by less than half of Naive's forgetting; refuted by a worse one, or by surely more."""
+    """Holds if better, but significantly by less than half of Naive's forgetting; refuted if worse, or by more."""
     words = [word for pair in pairs for word in pair.words]
     if "worse" in words or any(share.low > 0 for share in shares):
         return FAILS

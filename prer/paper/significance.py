@@ -1,4 +1,4 @@
-"""Which differences between PRER and the other methods are more than chance: Table 1 again, with more seeds."""
+"""Which differences between PRER and the other methods are significant: Table 1 again, with more seeds."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ RULE = (
 
 
 def tables(request: Request, outcomes: Outcomes, asked: Collection[Key] = ()) -> list[Table]:
-    """Every method with so many seeds, and PRER against each of the others; corrected for all that have run."""
+    """The values of every method, and PRER against each of the others; corrected over all that have run."""
     shown = those(outcomes, asked)
     made = [_values(request, shown, data_of(shown)), _compared(request, outcomes, shown)]
     return [table for table in made if table.rows]
@@ -39,14 +39,14 @@ def _values(request: Request, outcomes: Outcomes, data: Sequence[str]) -> Table:
 
 
 def _compared(request: Request, outcomes: Outcomes, shown: Collection[Key]) -> Table:
-    """Which differences between PRER and the others are more than chance."""
+    """Which differences between PRER and the others are significant."""
     rows: list[list[Cell]] = []
     for name in data_of(shown):
         for metric, label in METRICS.items():
             for method, c in comparisons(outcomes, name, metric).items():
                 if (name, method) not in shown:
                     continue
-                # A third digit, or an end beside zero would seem to be beyond it.
+                # Three digits, or an end of the interval close to zero would be shown as zero.
                 interval = [Value(v, digits=d, signed=True) for v, d in ((c.difference, 2), (c.low, 3), (c.high, 3))]
                 ps = [Probability(p) for p in (c.p, c.adjusted)]
                 rows.append([f"{request.title(name)} {label}", f"PRER - {TITLES[method]}", *interval, *ps, c.verdict])
@@ -55,7 +55,7 @@ def _compared(request: Request, outcomes: Outcomes, shown: Collection[Key]) -> T
 
 
 def comparisons(outcomes: Outcomes, data: str, metric: str) -> dict[str, Comparison]:
-    """PRER against each other method on a data set, by method; only those that have run, for two seeds or more."""
+    """PRER against each other method on a data set, by method; only those that have run, with two seeds or more."""
     prer = values_of(outcomes.get((data, "prer")), metric)
     others = {m: o for (name, m), o in outcomes.items() if name == data and m != "prer"}
     return compared({method: (prer, values_of(outcome, metric)) for method, outcome in others.items()})

@@ -25,7 +25,7 @@ MOST = 40  # characters of an error in a cell; a note has all of it
 
 
 def tables(request: Request, outcomes: Outcomes, asked: Collection[Key] = ()) -> list[Table]:
-    """The table, and the check that its numbers agree with each other."""
+    """The table, and a check that its numbers are consistent."""
     outcomes = those(outcomes, asked)
     data = data_of(outcomes)
     methods = [name for name in (*TITLES,) if name in {method for _, method in outcomes}]
@@ -33,19 +33,19 @@ def tables(request: Request, outcomes: Outcomes, asked: Collection[Key] = ()) ->
 
 
 def spread(outcomes: Outcomes) -> str:
-    """What stands beside a mean, and over how many seeds."""
+    """What the numbers of a table are, and over how many seeds."""
     seeds = {len(result["seeds"]) for result in map(result_of, outcomes.values()) if result}
     count = f" over {'/'.join(map(str, sorted(seeds)))} seed{'' if seeds == {1} else 's'}" if seeds else ""
     return f"mean ± standard deviation (n - 1){count}"
 
 
 def result_of(outcome: Outcome | None) -> dict[str, Any] | None:
-    """The result of a run that has one."""
+    """The result of a run; None if it has none."""
     return outcome.folder.result if outcome is not None and not outcome.error else None
 
 
 def cell_of(outcome: Outcome | None, metric: str) -> Cell:
-    """A metric of a run, or what stands in its place."""
+    """The cell for a metric of a run, or the reason why there is none."""
     result = result_of(outcome)
     if result is None or result[metric]["mean"] is None:
         return missing(outcome)
@@ -53,7 +53,7 @@ def cell_of(outcome: Outcome | None, metric: str) -> Cell:
 
 
 def missing(outcome: Outcome | None) -> str:
-    """What stands in the place of a run that is not there."""
+    """The cell for a run without a result."""
     if outcome is None:
         return "-"
     if outcome.error == NOT_RUN:
@@ -62,7 +62,7 @@ def missing(outcome: Outcome | None) -> str:
 
 
 def failures(request: Request, outcomes: Outcomes) -> list[str]:
-    """A note for each reason why runs failed, with all that is known of it."""
+    """A note for each error, with the full message and the runs that failed."""
     runs: dict[str, list[str]] = {}
     for (data, method), outcome in outcomes.items():
         if outcome.error not in ("", NOT_RUN):
@@ -89,7 +89,7 @@ def _main(request: Request, outcomes: Outcomes, data: Sequence[str], methods: Se
 def _cells(
     request: Request, outcome: Outcome | None, data: str, method: str, metric: str
 ) -> tuple[Cell, Cell, Cell, Cell]:
-    """Ours, the paper's, the difference, and whether that is more than chance."""
+    """Ours, the paper's, the difference, and whether it is significant."""
     figures = published(data, method)
     ours = cell_of(outcome, metric)
     if figures is None or outcome is None:
@@ -104,7 +104,7 @@ def _cells(
 
 
 def _verdict(ours: Value, n: int, figure: Figure) -> str:
-    """Whether ours, of n seeds, is above or below the paper's by more than chance."""
+    """Whether ours, over n seeds, is significantly above or below the paper's."""
     if ours.std is None:
         return "-"
     if welch(Figure(ours.mean, ours.std), n, figure) >= LEVEL:
@@ -139,7 +139,7 @@ def _diagonals(outcome: Outcome | None, data: str, method: str) -> tuple[Cell, C
 
 
 def values_of(outcome: Outcome | None, metric: str) -> list[float] | None:
-    """A metric of each seed; None where nothing can be compared."""
+    """A metric of each seed; None with fewer than two seeds, or if one has no value."""
     result = result_of(outcome)
     values = result[metric]["values"] if result else []
     return None if len(values) < 2 or None in values else values

@@ -42,7 +42,7 @@ def symbols(experiment: Experiment, shape: Sequence[int]) -> Symbols:
 
 
 def hardware(folder: RunFolder) -> str:
-    """On what a run was made."""
+    """The hardware that a run used."""
     about, result = folder.environment, folder.result or {}
     if result.get("device") == "cuda" and about.get("gpu"):
         return f"one {about['gpu']}"
@@ -52,7 +52,7 @@ def hardware(folder: RunFolder) -> str:
 
 
 def tables(request: Request, outcomes: Outcomes, asked: Collection[Key] = ()) -> list[Table]:
-    """The table."""
+    """The table, and the ratios between ours and the paper's."""
     outcomes = those(outcomes, asked)
     data = data_of(outcomes)
     methods = list(dict.fromkeys(method for _, method in outcomes))
@@ -76,7 +76,7 @@ def tables(request: Request, outcomes: Outcomes, asked: Collection[Key] = ()) ->
 
 
 def _beside(request: Request, outcomes: Outcomes, data: Sequence[str], methods: Sequence[str]) -> Table:
-    """How often ours is theirs, for the methods that have run on data that the paper has."""
+    """Ratios between our costs and the paper's, for the methods that have run on the paper's data."""
     rows: list[list[Cell]] = []
     for name in data:
         for method in methods:

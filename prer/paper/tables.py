@@ -1,4 +1,4 @@
-"""One table, four ways to read it: Markdown, LaTeX, CSV, and on a terminal."""
+"""Tables as Markdown, LaTeX and CSV, and on a terminal."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Value:
-    """A number with all its digits, and how a person reads it."""
+    """A number with full precision, and its format."""
 
     mean: float
     std: float | None = None
@@ -34,7 +34,7 @@ class Value:
 
 @dataclass(frozen=True)
 class Probability(Value):
-    """A p-value, of which nobody says that it is zero."""
+    """A p-value, which is never shown as zero."""
 
     digits: int = 4
 
@@ -49,7 +49,7 @@ Cell = Value | str
 
 @dataclass(frozen=True)
 class Table:
-    """A table as data; `name` is that of its CSV file."""
+    """A table as data; `name` is the name of its CSV file."""
 
     name: str
     caption: str
@@ -64,7 +64,7 @@ def numbers(table: Table) -> list[bool]:
 
 
 def markdown(table: Table) -> str:
-    """The table with its caption above and its notes below."""
+    """The table as Markdown, with its caption above and its notes below."""
     aligned = ["---:" if number else "---" for number in numbers(table)]
     rows = [table.columns, *table.rows]
     lines = [" | ".join(str(cell).replace("\\", "\\\\").replace("|", "\\|") for cell in row) for row in rows]
@@ -77,13 +77,13 @@ def markdown(table: Table) -> str:
     return "\n\n".join(part for part in parts if part) + "\n"
 
 
-LONG = 40  # characters of a cell from which on its column is folded
+LONG = 40  # characters; a column with a longer cell is wrapped
 LATEX = {"\\": r"\textbackslash{}", "~": r"\textasciitilde{}", "^": r"\textasciicircum{}", "±": r"$\pm$", "−": "$-$"}
 LATEX |= {c: f"\\{c}" for c in "&%$#_{}"} | {"<": "$<$", ">": "$>$", "|": "$|$", "–": "--", "×": r"$\times$"}
 
 
 def escaped(text: str) -> str:
-    """Text for LaTeX without any package."""
+    """Text escaped for LaTeX, without the need for a package."""
     return "".join(LATEX.get(c, c) for c in text)
 
 
@@ -96,12 +96,12 @@ def _latex_cell(cell: Cell) -> str:
 
 
 def _text_column(table: Table, i: int) -> str:
-    """Short texts stand on a line, and long ones are folded, or the table would leave the page."""
+    """The LaTeX type of a text column; long texts are wrapped, or the table would be wider than the page."""
     return r"p{0.3\textwidth}" if any(len(str(row[i])) > LONG for row in table.rows) else "l"
 
 
 def latex(table: Table) -> str:
-    """The table as a float of its own."""
+    """The table as a LaTeX float."""
     body = [" & ".join(map(escaped, table.columns)), *(" & ".join(map(_latex_cell, row)) for row in table.rows)]
     body.insert(1, r"\hline")
     lines = [line if line == r"\hline" else rf"{line} \\" for line in body]
@@ -114,7 +114,7 @@ def latex(table: Table) -> str:
 
 
 def csv_text(table: Table) -> str:
-    """The table with all digits; what has a standard deviation has a column for it, too."""
+    """The table as CSV with full precision; standard deviations have columns of their own."""
     width = range(len(table.columns))
     spread = [any(_fields(row[i])[1] for row in table.rows) for i in width]
     file = io.StringIO()
@@ -132,14 +132,14 @@ def _fields(cell: Cell) -> tuple[str, str]:
 
 
 def show(console: Console, table: Table) -> None:
-    """The table on a terminal or in a log."""
+    """Print the table on a terminal or in a log."""
     from rich.table import Table as Drawn
     from rich.text import Text
 
     from prer.terminal.console import say, whole
 
-    say(console, table.caption, "italic")  # a title of the table itself would be folded to its width
-    # Who reads a terminal wants sentences folded, and who searches a log a row on a line. No number is so long.
+    say(console, table.caption, "italic")  # a title of the table itself would be wrapped to its width
+    # A terminal wraps sentences; a log has one line for each row, for searching. No number is so long.
     fold = console.is_terminal and any(len(str(cell)) > LONG for row in table.rows for cell in row)
     drawn = Drawn(show_lines=fold)
     for column, number in zip(table.columns, numbers(table), strict=True):

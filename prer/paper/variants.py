@@ -26,13 +26,13 @@ OURS = "ours"
 
 @dataclass(frozen=True)
 class Variant:
-    """One change of PRER, and what is asked by it.
+    """One change of PRER, and the question that it answers.
 
     Attributes:
-        name: of the row.
+        name: the name of the row.
         question: what is changed.
-        overrides: the settings that are.
-        besides: further ones by the learner's settings as ours has them, so that nothing else changes.
+        overrides: the settings that are changed.
+        besides: further changes, computed from the learner's settings in ours, so that nothing else changes.
     """
 
     name: str
@@ -56,7 +56,7 @@ VARIANTS = (
         "sparse-layers",
         "sparsity of every layer, as much of z",
         ("learner.sparsity_on=layers",),
-        lambda ours: {"sparsity": ours["sparsity"] * ours["embedding"]},  # a layer's is a mean, and ours a sum over z
+        lambda ours: {"sparsity": ours["sparsity"] * ours["embedding"]},  # a layer's is a mean, ours a sum over z
     ),
     Variant("labels-head", "phase 1 sees labels by the head", ("learner.labels=head",)),
     Variant("labels-auxiliary", "phase 1 sees labels by a classifier", ("learner.labels=auxiliary",)),
@@ -96,7 +96,7 @@ NAMES = tuple(variant.name for variant in VARIANTS)
 
 
 def experiments(request: Request) -> dict[Key, Experiment]:
-    """Ours and each variant that is asked for, on data sets that have a literal file."""
+    """Ours and each requested variant, on data sets that have a literal file."""
     if "prer" not in request.methods() and not any(name in NAMES for name in request.only):
         return {}
     asked = [name for name in request.only if name in NAMES]
@@ -115,7 +115,7 @@ def _experiment(request: Request, data: str, variant: Variant) -> Experiment:
 
 
 def _literal(request: Request, data: str, overrides: Sequence[str]) -> Experiment:
-    """The paper's own settings; of data that it does not have, those that do not depend on the data."""
+    """The paper's own settings; for data that is not in the paper, only those that do not depend on the data."""
     if data in LITERAL:
         return request.experiment(data, EXTRA, overrides)
     literal, ours = (tomllib.loads(file_of("mnist", m).read_text("utf-8"))["learner"] for m in (EXTRA, "prer"))
@@ -135,7 +135,7 @@ def _pixels(data: str, ours: Experiment) -> Experiment:
 
 
 def tables(request: Request, outcomes: Outcomes, asked: Collection[Key] = ()) -> list[Table]:
-    """Each variant beside ours; a p is corrected for all that have run, whichever of them are asked for."""
+    """Each variant beside ours; p-values are corrected over all that have run, requested or not."""
     shown = those(outcomes, asked)
     data = data_of(shown)
     questions = {variant.name: variant.question for variant in VARIANTS}
@@ -180,17 +180,17 @@ def _kept(outcome: Outcome) -> Cell:
 
 
 def comparisons(outcomes: Outcomes, data: str, metric: str) -> dict[str, Comparison]:
-    """The variants against ours on a data set; only those that have run, and are not the same."""
+    """The variants against ours on a data set; only those that have run and differ from ours."""
     ours, own = values_of(outcomes[data, OURS], metric), outcomes[data, OURS].experiment.hash
     others = {v: o for (name, v), o in outcomes.items() if name == data and o.experiment.hash != own}
     return compared({variant: (values_of(outcome, metric), ours) for variant, outcome in others.items()})
 
 
 def agreement_of(folder: RunFolder) -> list[float] | None:
-    """Per cent of the samples of a memory that are of their class after the last task, of each seed; None: unknown."""
+    """Per cent of the memory's samples recognised as their class after the last task, by seed; None: unknown."""
     health = [event for event in folder.events() if event.get("event") == "health"]
     try:
         last = [event["agreement"] for event in health if event["task"] == health[-1]["task"]]
         return (100 * np.mean(last, axis=0)).tolist() if last else None
-    except (KeyError, TypeError, ValueError):  # the result is whole, but what led to it was changed
+    except (KeyError, TypeError, ValueError):  # the result is intact, but the events were altered
         return None

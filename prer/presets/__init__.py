@@ -10,7 +10,7 @@ from prer.presets.tables import TABLES
 
 
 def experiment_file(data: str, learner: str) -> Path:
-    """The experiment of a data set and a method of the paper's Table 1."""
+    """Path of the experiment file for a data set and a method of the paper's Table 1."""
     return Path(__file__).parent / f"{data}-{learner}.toml"
 
 

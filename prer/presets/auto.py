@@ -1,7 +1,7 @@
-"""Epochs and batch size where the user sets none: enough steps for the samples and classes of a task.
+"""Default epochs and batch size: enough steps for the samples and classes of a task.
 
-The numbers were chosen on validation data, from 77 samples of a task to 10,000 and from 2 classes to 10
-(`benchmarks/own_data.py search`). More classes need more steps: their borders are learned by head and encoder.
+The numbers were tuned on validation data, with 77 to 10,000 samples and 2 to 10 classes in a task
+(`benchmarks/own_data.py search`). More classes need more steps: head and encoder learn their boundaries.
 """
 
 from __future__ import annotations
@@ -11,14 +11,14 @@ from collections.abc import Mapping
 
 from prer.settings import Auto
 
-EPOCHS = 10  # of a phase, at least
-STEPS_OF_A_CLASS, FEWEST, MOST = 500, 1000, 5000  # steps of a phase, at least
-FEW_STEPS = 150  # a phase that is shorter hardly learns anything; on the digits the shortest has 160
-SMALL = 2000  # samples of a task, below which small batches learn more in the same time
+EPOCHS = 10  # minimum epochs of a phase
+STEPS_OF_A_CLASS, FEWEST, MOST = 500, 1000, 5000  # minimum steps of a phase: for each class, within these bounds
+FEW_STEPS = 150  # a shorter phase hardly learns anything; on the digits the shortest has 160
+SMALL = 2000  # with fewer samples in a task, small batches learn more in the same time
 
 
 def batch_of(batch: int | Auto, samples: int) -> int:
-    """The number of samples in a batch, of so many samples in all.
+    """Batch size for a task of `samples` samples.
 
     Example:
         >>> batch_of("auto", 240), batch_of("auto", 10_000), batch_of(64, 50)
@@ -29,7 +29,7 @@ def batch_of(batch: int | Auto, samples: int) -> int:
 
 
 def epochs_of(epochs: int | Auto, batch: int | Auto, samples: int, classes: int) -> int:
-    """The number of epochs of a phase on so many samples of so many classes.
+    """Number of epochs of a phase for this many samples and classes.
 
     Example:
         >>> epochs_of("auto", "auto", 240, 2), epochs_of("auto", "auto", 10_000, 2), epochs_of(3, "auto", 240, 2)
@@ -42,7 +42,7 @@ def epochs_of(epochs: int | Auto, batch: int | Auto, samples: int, classes: int)
 
 
 def too_few_steps(phases: Mapping[str, int], batch: int | Auto, samples: int) -> str:
-    """What to say where a task of so many samples makes too few training steps; empty where they are enough."""
+    """Warning if a task of `samples` samples has too few training steps; empty if there are enough."""
     batches = samples // batch_of(batch, samples)
     phase, epochs = min(phases.items(), key=lambda item: item[1])
     if epochs * batches >= FEW_STEPS:

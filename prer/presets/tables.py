@@ -1,6 +1,6 @@
-"""Recommended settings by data set, as plain tables: of the stream, of any learner, and of one learner.
+"""Recommended settings by data set, as plain tables: for the stream, for any learner, and for one learner.
 
-What is not named keeps its default. The paper's methods on its data sets have files of their own beside this one.
+Settings that are not listed keep their defaults. The paper's methods on its data sets have their own files here.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ TEN = {
     "prer": {"epochs_autoencoder": 10, "epochs_flow": 10},
     "dgr": {"epochs_generator": 10},
 }
-# Colour wants wider networks; the epochs are PRER's.
+# Colour images need wider networks; the extra epochs are PRER's.
 CIFAR = TEN | {
     "learner": {"channels": (24, 48, 96), "embedding": 200, "batch": 128, "epochs": 10},
     "prer": {"epochs_autoencoder": 20, "epochs_flow": 20, "epochs": 20, "temperature": 0.8},
@@ -25,8 +25,8 @@ CIFAR = TEN | {
 DIGITS: Table = {
     "stream": PAIRS,
     "learner": {"batch": 32, "epochs": 20},
-    # What benchmarks/search.py found on validation data. A memory of 500 samples a task would be all there are,
-    # hence 50 of 287; 1,400 images want a smaller flow than MNIST's, and more epochs.
+    # Found by benchmarks/search.py on validation data. A memory of 500 samples per task would hold the whole task,
+    # hence 50 of 287; 1,400 images need a smaller flow than MNIST, and more epochs.
     "naive": {"lr": 0.00058},
     "joint": {"lr": 0.00345},
     "lwf": {"size": 50, "lr": 0.00785, "weight": 0.293, "softness": 4.0, "memory_batch": 128},

@@ -12,7 +12,7 @@ from prer.report.run import Run
 from prer.runs.significance import Comparison, compared
 from prer.text import clock, excerpt
 
-COLUMNS = (  # what result.json calls it, what the page does
+COLUMNS = (  # key in result.json, name on the page
     ("accuracy", "Accuracy"),
     ("bwt", "BWT"),
     ("final_accuracy", "final accuracy"),
@@ -23,7 +23,7 @@ COLUMNS = (  # what result.json calls it, what the page does
 
 @dataclass(frozen=True)
 class Cell:
-    """One cell of a table: what is shown, and by what it is sorted."""
+    """One cell of a table: its text and its sort key."""
 
     shown: str
     value: float | str | None
@@ -35,7 +35,7 @@ def columns(runs: Sequence[Run]) -> dict[str, str]:
 
 
 def row(run: Run, keys: Iterable[str]) -> list[Cell]:
-    """A run in the table of runs, with these metrics."""
+    """The row of a run in the table of runs, with these metrics."""
     learner, *words = (Cell(word, word) for word in (run.about("learner"), run.about("stream"), run.state))
     metrics = [metric(run.result, key) for key in keys]
     figures = [Cell(with_spread(found), found["mean"] if found else None) for found in metrics]
@@ -49,7 +49,7 @@ def _last(run: Run, key: str) -> float | None:
 
 
 def seconds_of(run: Run) -> float | None:
-    """How long the run took."""
+    """Total seconds of the run; None without a result."""
     return run.result["seconds"]["total"] if run.result else None
 
 
@@ -63,17 +63,17 @@ def _time(value: float | None) -> Cell:
 
 @dataclass(frozen=True)
 class Tests:
-    """Paired tests of the runs on one stream against one of them."""
+    """Paired tests of the runs on one stream against a reference run."""
 
     reference: str
     stream: str
     rows: list[
         tuple[str, int, Comparison | None]
-    ]  # run, common seeds, the comparison where there are two seeds or more
+    ]  # run, number of common seeds, the comparison if there are two or more
 
 
 def tests(runs: Sequence[Run]) -> list[Tests]:
-    """For every stream with several runs: each run against PRER where one run of it is there, or against the first."""
+    """For every stream with several runs: each run against PRER's if there is exactly one, else the first."""
     streams: dict[str, list[Run]] = {}
     for run in runs:
         if run.result and metric(run.result, "accuracy"):
@@ -82,7 +82,7 @@ def tests(runs: Sequence[Run]) -> list[Tests]:
 
 
 def _stream(run: Run) -> str:
-    """What two runs must share to have met the same samples in the same order."""
+    """A key that two runs share if they have seen the same samples in the same order."""
     from prer.runs.folder import RunFolder
 
     return f"{run.experiment.get('stream')!r} {RunFolder(run.path).data_sha256!r}"
@@ -99,7 +99,7 @@ def _against(runs: Sequence[Run]) -> Tests:
 
 
 def _paired(run: Run, reference: Run) -> tuple[list[float], list[float]]:
-    """The accuracies of both over the seeds that they have in common."""
+    """The accuracies of both over their common seeds."""
     first, second = _by_seed(run), _by_seed(reference)
     common = [seed for seed in first if seed in second]
     return [first[seed] for seed in common], [second[seed] for seed in common]
@@ -111,7 +111,7 @@ def _by_seed(run: Run) -> dict[str, float]:
 
 
 def costs(runs: Sequence[Run]) -> dict[str, tuple[list[float], list[float], list[str]]]:
-    """What accuracy costs: by the name of the cost, costs, accuracies and learners of the runs that know them."""
+    """Costs, accuracies and learners of the runs for which they are known, by the name of the cost."""
     found: dict[str, tuple[list[float], list[float], list[str]]] = {}
     for name, of in (("floats kept of the past", lambda run: _last(run, "memory_floats")), ("seconds", seconds_of)):
         points: list[tuple[Any, float, str]] = [

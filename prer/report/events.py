@@ -1,4 +1,4 @@
-"""What the events of a run tell: accuracies, losses, the memory's health, time; also of a run that is not finished."""
+"""The events of a run, finished or not: accuracies, losses, the memory's health, time."""
 
 # S seeds, M tasks
 
@@ -18,30 +18,30 @@ from prer.runs.folder import RunFolder
 from prer.text import excerpt
 
 MOST_TASKS, MOST_SEEDS, MOST_CLASSES, MOST_PHASES = 2000, 1000, 5000, 20  # more are not shown
-MOST_CELLS = 6e6  # of all matrices
+MOST_CELLS = 6e6  # of the matrices of all seeds
 HEALTH = ("agreement", "agreement_decoded", "reconstruction", "distance", "nll")
 
 
 @dataclass
 class RunEvents:
-    """The events of a run, sorted; what makes no sense in them is left out and counted."""
+    """The events of a run by kind; invalid ones are skipped and counted."""
 
     rows: dict[int, list[list[float]]] = field(default_factory=dict)  # task: accuracy [S][tasks so far]
     kept: dict[int, dict[str, Any]] = field(default_factory=dict)  # task: its event, with what is kept of the past
     losses: dict[str, list[tuple[int, list[float]]]] = field(default_factory=dict)  # phase: (task, loss [S]) by epoch
     seconds: dict[str, dict[int, float]] = field(default_factory=dict)  # phase: task: seconds
     health: dict[str, dict[int, dict[str, list[float]]]] = field(default_factory=dict)  # class: task: figure: [S]
-    met: dict[tuple[str, int], int] = field(default_factory=dict)  # (label, task): how often it was looked at
-    warnings: dict[int, str] = field(default_factory=dict)  # task: what was warned of after it
+    met: dict[tuple[str, int], int] = field(default_factory=dict)  # (label, task): number of health events
+    warnings: dict[int, str] = field(default_factory=dict)  # task: the warning after it
     faded: Fading = field(default_factory=Fading)
     last: dict[str, Any] = field(default_factory=dict)  # the last epoch
-    strange: int = 0  # lines that are no events
+    strange: int = 0  # number of invalid lines
     complaint: str = ""
-    failure: str = ""  # why it failed, where nothing came after that
+    failure: str = ""  # why it failed, unless later events follow
 
     @classmethod
     def read(cls, folder: Path) -> RunEvents:
-        """The events in a run folder, or none."""
+        """Read the events of a run folder, if there are any."""
         story = cls()
         try:
             if not S_ISREG((folder / "events.jsonl").lstat().st_mode):
@@ -58,12 +58,12 @@ class RunEvents:
         return story
 
     def take(self, event: dict[str, Any]) -> None:
-        """Take in one event; ValueError or the like where it is none."""
+        """Add one event; raise ValueError, TypeError or KeyError if it is invalid."""
         if event.get("event") == "failed":
             self.failure = excerpt(event["reason"], 500)
             return
         kind, task = event["event"], event["task"]
-        self.failure = ""  # it was tried again
+        self.failure = ""  # the run was tried again
         if type(task) is not int or not 0 <= task < MOST_TASKS:
             raise ValueError("no such task")
         for warning in self.faded.warnings(event):
@@ -85,12 +85,12 @@ class RunEvents:
             self.health.setdefault(name, {})[task] = figures
 
     def _name(self, label: str, task: int) -> str:
-        """The name of a class; where the classes of several tasks have one label, they come one after another."""
+        """The name of a class; if several tasks share its label, their health events come in the order of the tasks."""
         self.met[label, task] = self.met.get((label, task), 0) + 1
         return label if self.met[label, task] == 1 else f"{label}, task {self.met[label, task]}"
 
     def matrix(self) -> np.ndarray:
-        """R [S, M, M] of the tasks that are learned; NaN where not evaluated."""
+        """R [S, M, M] of the tasks learned so far; NaN where not evaluated."""
         done = 0
         while done in self.rows and len(self.rows[0]) * (done + 1) ** 2 < MOST_CELLS:
             done += 1
@@ -103,7 +103,7 @@ class RunEvents:
         return R
 
     def loss_of(self, phase: str) -> tuple[np.ndarray, list[int]]:
-        """The losses of a phase [epochs, S], and the epochs with which tasks begin."""
+        """The losses of a phase [epochs, S], and the index of each task's first epoch."""
         pairs = self.losses[phase]
         S = len(pairs[0][1])
         pairs = [(task, values) for task, values in pairs if len(values) == S]
@@ -116,7 +116,7 @@ class RunEvents:
         return {phase: [of_phase.get(task, 0.0) for task in range(tasks)] for phase, of_phase in self.seconds.items()}
 
     def agreement(self) -> tuple[list[str], np.ndarray]:
-        """Classes, and per cent of their samples that the worst seed takes for them [classes, M]; NaN: not asked."""
+        """Classes, and per cent of their samples that the worst seed recognises [classes, M]; NaN: not measured."""
         tasks = max((task for of_class in self.health.values() for task in of_class), default=-1) + 1
         values = np.full((len(self.health), tasks), np.nan)
         for i, of_class in enumerate(self.health.values()):
@@ -127,7 +127,7 @@ class RunEvents:
 
 
 def fading(percent: np.ndarray) -> list[bool]:
-    """Which classes fade, by their agreement [classes, M] when it was last asked for.
+    """Which classes fade, by their last measured agreement [classes, M].
 
     Example:
         >>> fading(np.array([[99.0, 75.0], [np.nan, 97.0]]))
@@ -138,7 +138,7 @@ def fading(percent: np.ndarray) -> list[bool]:
 
 
 def _room(found: dict[str, Any], name: str, most: int) -> None:
-    """Refuse ever more names: no run has so many."""
+    """Refuse more than `most` names: no run has so many."""
     if name not in found and len(found) >= most:
         raise ValueError("too many")
 

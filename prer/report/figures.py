@@ -48,17 +48,17 @@ STYLE: dict[str, Any] = {
     "lines.markersize": 4.5,
     "legend.fontsize": 8.5,
     "legend.handlelength": 2.2,
-    # Letters stay letters; what stands in a name is no formula; ids are made from the content alone.
+    # In SVG text stays text; names are not parsed as formulas; ids depend on the content alone.
     "svg.fonttype": "none",
     "text.parse_math": False,
     "svg.hashsalt": "prer",
     "pdf.compression": 9,
     "font.family": "DejaVu Sans",
     "figure.constrained_layout.use": True,
-    "image.composite_image": False,  # pictures side by side stay as sharp as one alone
+    "image.composite_image": False,  # images side by side stay as sharp as single ones
     "axes.unicode_minus": False,
 }
-SIZE = (4.2, 2.8)  # inches; small enough for its letters to be read on a phone
+SIZE = (4.2, 2.8)  # inches; small enough for its text to be legible on a phone
 SMALL = (2.6, 2.1)
 MOST_LINES, MOST_BARS, MOST_POINTS = 12, 60, 1500
 
@@ -66,7 +66,7 @@ P = ParamSpec("P")
 
 
 def _figure(draw: Callable[P, Figure]) -> Callable[P, Figure]:
-    """Draw in our style, whatever a matplotlibrc or a notebook has set."""
+    """Decorate a function to draw in our style, whatever a matplotlibrc or a notebook has set."""
 
     @wraps(draw)
     def styled(*args: P.args, **kwargs: P.kwargs) -> Figure:
@@ -77,7 +77,7 @@ def _figure(draw: Callable[P, Figure]) -> Callable[P, Figure]:
 
 
 def colour(index: int) -> str:
-    """The colour of the so-manieth thing."""
+    """Palette colour number `index`, counted cyclically."""
     return PALETTE[index % len(PALETTE)]
 
 
@@ -89,7 +89,7 @@ def _axes(size: tuple[float, float], title: str, x: str, y: str) -> tuple[Figure
 
 
 def _legend(axes: Axes, handles: Sequence[Any], labels: Sequence[str]) -> None:
-    """A legend whose labels may begin with anything; matplotlib would hide what begins with an underscore."""
+    """Add a legend, also for labels that begin with an underscore, which matplotlib would hide."""
     shown = [f"\u200b{label}" if label.startswith("_") else label for label in labels]
     axes.legend(list(handles), shown, loc="upper left", bbox_to_anchor=(1.0, 1.02), borderaxespad=0.3)
 
@@ -115,7 +115,7 @@ def over_time(values: np.ndarray) -> Figure:
     figure, axes = _axes(SIZE, "Accuracy of each task over time", "after task", "accuracy in %")
     S, M = values.shape[:2]
     lines = []
-    shown = np.unique(np.linspace(0, M - 1, min(M, MOST_LINES)).round().astype(int)).tolist()  # of a long stream, some
+    shown = np.unique(np.linspace(0, M - 1, min(M, MOST_LINES)).round().astype(int)).tolist()  # a subset if many
     for j in shown:
         at, of_task = np.arange(j, M), values[:, j:, j]
         mean, spread = of_task.mean(0), of_task.std(0, ddof=1) if S > 1 else np.zeros(M - j)
@@ -146,7 +146,7 @@ def losses(values: np.ndarray, starts: Sequence[int], phase: str) -> Figure:
 
 @_figure
 def seconds(by_phase: Mapping[str, Sequence[float]]) -> Figure:
-    """Seconds of training for each task, phase upon phase."""
+    """Training seconds of each task, stacked by phase."""
     figure, axes = _axes(SIZE, "Time for each task", "task", "seconds")
     bars, below = [], np.zeros(max((len(values) for values in by_phase.values()), default=0))
     for index, values in enumerate(by_phase.values()):
@@ -166,7 +166,7 @@ def seconds(by_phase: Mapping[str, Sequence[float]]) -> Figure:
 
 @_figure
 def memory(floats: Sequence[float], transient: Sequence[float]) -> Figure:
-    """Scalars kept of the past after each task, and those that lived only while it was learned."""
+    """Scalars kept of the past after each task, and those of temporary copies during its training."""
     figure, axes = _axes(SIZE, "Memory after each task", "task", "thousand numbers")
     at = np.arange(1, len(floats) + 1)
     drawn = axes.bar if len(at) <= MOST_BARS else axes.fill_between
@@ -183,7 +183,7 @@ def memory(floats: Sequence[float], transient: Sequence[float]) -> Figure:
 
 @_figure
 def agreement(values: np.ndarray, labels: Sequence[str], fading: Sequence[bool]) -> Figure:
-    """Per cent of each class's samples that the classifier takes for it [classes, M]; NaN where it was not asked."""
+    """Per cent of each class's samples that are classified correctly [classes, M]; NaN where not measured."""
     figure, axes = _axes(SIZE, "Class agreement of the memory's samples", "after task", "agreement in %")
     drawn = []
     for index, (of_class, fades) in enumerate(zip(values, fading, strict=True)):
@@ -201,8 +201,8 @@ def agreement(values: np.ndarray, labels: Sequence[str], fading: Sequence[bool])
 @_figure
 def images(rows: Mapping[str, np.ndarray]) -> Figure:
     """Rows of samples with a title each: uint8 [n, C, H, W], or vectors [n, features] as lines of grey."""
-    figure, axes = _axes((2.9, 0.42 * len(rows) + 0.1), "", "", "")  # one for all: to make axes takes most of the time
-    vectors = [x for x in rows.values() if x.dtype != np.uint8]  # of all rows one scale, or they could not be compared
+    figure, axes = _axes((2.9, 0.42 * len(rows) + 0.1), "", "", "")  # one axes for all rows: creating axes is slow
+    vectors = [x for x in rows.values() if x.dtype != np.uint8]  # one scale for all rows, to make them comparable
     limits = min((x.min() for x in vectors), default=0), max((x.max() for x in vectors), default=1)
     pictures = [strip(x) for x in rows.values()]
     width = max(picture.shape[1] for picture in pictures)
@@ -222,7 +222,7 @@ def images(rows: Mapping[str, np.ndarray]) -> Figure:
 
 
 def strip(samples: np.ndarray) -> np.ndarray:
-    """Images [n, C, H, W] side by side, [H, width] or [H, width, 3], grey between them; vectors as they are."""
+    """Images [n, C, H, W] side by side, [H, width] or [H, width, 3], with grey gaps; vectors unchanged."""
     if samples.ndim == 2:
         return samples
     gap = max(1, samples.shape[3] // 14)
@@ -233,7 +233,7 @@ def strip(samples: np.ndarray) -> np.ndarray:
 
 @_figure
 def embeddings(real: np.ndarray, sampled: np.ndarray, others: np.ndarray, title: str = "") -> Figure:
-    """The first two principal components of a class's real and sampled embeddings, before those of the others."""
+    """The first two principal components of a class's real and sampled embeddings, in front of the others."""
     figure, axes = _axes(SMALL, title, "", "")
     axes.set(xticks=[], yticks=[])
     axes.grid(False)
@@ -245,7 +245,7 @@ def embeddings(real: np.ndarray, sampled: np.ndarray, others: np.ndarray, title:
 
 
 def plain(value: float, position: int = 0) -> str:
-    """A number of any size in few letters, for an axis.
+    """A short axis label for a number of any size.
 
     Example:
         >>> plain(0.5), plain(20), plain(30_000), plain(2e6)
@@ -258,7 +258,7 @@ def plain(value: float, position: int = 0) -> str:
 
 
 def _powers(axes: Axes, x: Sequence[float]) -> None:
-    """Let costs of different sizes be seen beside each other; nothing at all is a cost, too."""
+    """Use a logarithmic x axis for costs of different magnitudes; linear near 0 if a cost is 0."""
     low, high = min((v for v in x if v > 0), default=1.0), max([*x, 1.0])
     start = 10 ** np.floor(np.log10(low))
     axes.set_xscale("symlog", linthresh=start) if min(x, default=0) <= 0 else axes.set_xscale("log")
@@ -274,7 +274,7 @@ def _powers(axes: Axes, x: Sequence[float]) -> None:
 
 @_figure
 def trade_off(x: Sequence[float], y: Sequence[float], groups: Sequence[str], xlabel: str) -> Figure:
-    """Accuracy of runs against what it costs, a colour and a shape for each group."""
+    """Accuracy of runs against a cost, with a colour and a marker for each group."""
     figure, axes = _axes(SIZE, "", xlabel, "Accuracy in %")
     names, handles = list(dict.fromkeys(groups)), []
     for index, name in enumerate(names[:24]):

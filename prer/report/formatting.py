@@ -1,4 +1,4 @@
-"""Names and numbers as the page shows them, whatever a run folder holds."""
+"""Formats names and numbers for the page, whatever a run folder holds."""
 
 from __future__ import annotations
 
@@ -15,19 +15,19 @@ MOST_SETTINGS = 500
 
 
 def is_number(value: object) -> bool:
-    """Whether a value of a file can be computed with."""
+    """Whether a value is a finite number of reasonable size."""
     return isinstance(value, (int, float)) and not isinstance(value, bool) and abs(value) < 1e18
 
 
 def numbers(values: object) -> list[float] | None:
-    """A list of finite numbers as it should be, or None."""
+    """The values as floats if they are a list of finite numbers, else None."""
     if isinstance(values, list) and all(is_number(v) for v in values):
         return [float(v) for v in values]
     return None
 
 
 def metric(result: dict[str, Any] | None, name: str) -> dict[str, Any] | None:
-    """A metric of a result with mean, std and values, each of which may be None; None where there is no such metric."""
+    """A metric of a result, validated: mean, std (or None) and values; None if there is no such metric."""
     found = result.get(name) if result else None
     if not isinstance(found, dict) or not is_number(found.get("mean")):
         return None
@@ -36,17 +36,17 @@ def metric(result: dict[str, Any] | None, name: str) -> dict[str, Any] | None:
 
 
 def with_spread(found: dict[str, Any] | None) -> str:
-    """Mean and standard deviation, with a true minus."""
+    """Mean and standard deviation, with typographic minus signs."""
     return "–" if found is None else true_minus(plus_minus(found))
 
 
 def true_minus(text: str) -> str:
-    """The text with the minus sign of typography."""
+    """The text with typographic minus signs."""
     return text.replace("-", "−")
 
 
 def signed(value: float | None) -> str:
-    """Two digits after the point.
+    """A number with two decimals; empty if it is None or not finite.
 
     Example:
         >>> signed(-0.5), signed(None)
@@ -58,7 +58,7 @@ def signed(value: float | None) -> str:
 
 
 def shade_from(accuracies: np.ndarray) -> float:
-    """The accuracy that has the palest shade: so low that the lowest is still seen, not lower.
+    """The accuracy with the palest shade, just low enough that the lowest accuracy is still visible.
 
     Example:
         >>> shade_from(np.array([np.nan, 93.0]))
@@ -69,7 +69,7 @@ def shade_from(accuracies: np.ndarray) -> float:
 
 
 def settings(table: object) -> list[tuple[str, str]]:
-    """Nested tables as rows of dotted keys and values, as many as anybody reads."""
+    """Nested tables as rows of dotted keys and values, at most MOST_SETTINGS."""
     try:
         return list(islice(_rows(table, ""), MOST_SETTINGS))
     except RecursionError:

@@ -1,4 +1,4 @@
-"""Figures as parts of a page: SVG without ids that clash, in the colours that the page chooses."""
+"""Figures as inline SVG: their ids do not clash, and the page sets their colours."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from prer.report.plotting import matplotlib_defaults
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-# A page may hold any number of them, so nothing that is the same in all is kept.
+# A page may hold many figures, so what is the same in all of them is removed.
 SUPERFLUOUS = re.compile(r"<metadata>.*?</metadata>|<style[^>]*>.*?</style>|<!--.*?-->", re.DOTALL)
 NO_DATES = {"Date": None, "Creator": None, "Format": None, "Type": None}
 
@@ -24,13 +24,13 @@ NO_DATES = {"Date": None, "Creator": None, "Format": None, "Type": None}
 def svg(figure: Figure) -> str:
     """The figure as SVG, the same bytes for the same content."""
     target = io.StringIO()
-    with warnings.catch_warnings(action="ignore", category=UserWarning):  # letters that its font lacks: the page's has
+    with warnings.catch_warnings(action="ignore", category=UserWarning):  # missing glyphs: the page's font has them
         _save(figure, target)
     return target.getvalue()
 
 
 def _save(figure: Figure, target: io.StringIO) -> None:
-    """Write what `savefig` with `transparent=True` would, which draws everything twice to find its layout."""
+    """Write what `savefig(transparent=True)` would, but draw once: `savefig` draws twice to find the layout."""
     from matplotlib.backends.backend_svg import FigureCanvasSVG
 
     from prer.report.figures import STYLE
@@ -41,7 +41,7 @@ def _save(figure: Figure, target: io.StringIO) -> None:
 
 @contextmanager
 def _transparent(figure: Figure) -> Iterator[None]:
-    """The figure without backgrounds; in the end it has its colours, canvas and resolution again."""
+    """Remove the backgrounds of a figure; at the end restore its colours, canvas and resolution."""
     patches = [figure.patch, *(axes.patch for axes in figure.axes)]
     colours, canvas, dpi = [patch.get_facecolor() for patch in patches], figure.canvas, figure.dpi
     for patch in patches:
@@ -56,16 +56,16 @@ def _transparent(figure: Figure) -> Iterator[None]:
 
 
 def inlined(figure: Figure, alt: str, number: int) -> Markup:
-    """The figure as an element of a page, with a text for who cannot see it.
+    """The figure as an inline SVG element, with a text for screen readers.
 
     Args:
-        figure: to be drawn.
+        figure: the figure to draw.
         alt: what it shows.
-        number: its own on this page.
+        number: its number, unique on the page.
     """
     text = SUPERFLUOUS.sub("", svg(figure))
     text = text[text.index("<svg") :]
-    # Within tags only: names that are shown stay what they are. matplotlib writes no ">" inside of a tag.
+    # Within tags only, so that names in the text stay unchanged. matplotlib writes no ">" inside a tag.
     text = re.sub(r"<[^>]+>", lambda tag: _adapted(tag[0], number), text)
     text = re.sub(
         r"<svg[^>]*?(viewBox=\"[^\"]*\")[^>]*>", rf'<svg \1 role="img" aria-label="{_alt(alt)}">', text, count=1
@@ -74,16 +74,16 @@ def inlined(figure: Figure, alt: str, number: int) -> Markup:
 
 
 def _alt(alt: str) -> str:
-    """Escaped for an attribute, and for a replacement."""
+    """Escape text for an attribute, and for use as a regex replacement."""
     return str(escape(alt)).replace("\\", r"\\")
 
 
 def _adapted(tag: str, number: int) -> str:
-    """Its ids with the figure's number, its colours as the page's variables, lengths without needless digits."""
+    """A tag with the figure's number in its ids, the page's variables as colours, and two decimals in lengths."""
     from prer.report.figures import INK, PALETTE, RULE
 
     tag = re.sub(r'( id="|url\(#|href="#)', rf"\g<1>f{number}-", tag)
     variables = {INK: "var(--ink)", RULE: "var(--rule)", **{c: f"var(--c{i})" for i, c in enumerate(PALETTE)}}
     tag = re.sub(r"(?<=: )#[0-9a-f]{6}\b", lambda colour: variables.get(colour[0], colour[0]), tag)
-    tag = re.sub(r"font-family: [^;\"]*;? ?", "", tag)  # the family is the page's
+    tag = re.sub(r"font-family: [^;\"]*;? ?", "", tag)  # the page sets the font family
     return tag if "base64" in tag else re.sub(r"(\d+\.\d\d)\d+", r"\1", tag)

@@ -1,4 +1,4 @@
-"""A look into a model: real samples, what it makes of them, what it generates in their place, embeddings of both."""
+"""The view into a model: real samples, reconstructions, generated samples, and embeddings of both kinds."""
 
 # S seeds, n samples, D embedding, K classes
 
@@ -20,20 +20,20 @@ if TYPE_CHECKING:
 
 SHOWN = 8  # samples of a class
 POINTS = 60  # embeddings of a class, real and sampled
-MOST_CLASSES = 20  # whose samples are shown
+MOST_CLASSES = 20  # classes whose samples are shown
 
 
 @dataclass
 class Class:
-    """What is known of one class.
+    """Samples, embeddings and accuracy of one class.
 
     Attributes:
-        label: its name; with its task where another task has a class of that name.
+        label: its name, with its task if another task has a class of that name.
         rows: samples by where they come from: real, reconstructed, after each task; uint8 [n, C, H, W] or floats
             [n, features].
         real: two principal components of real embeddings [n, 2].
-        sampled: of sampled ones.
-        accuracy: per cent of each seed on the test part, at the end [S].
+        sampled: the same of sampled embeddings.
+        accuracy: final test accuracy of each seed in per cent [S].
     """
 
     label: str
@@ -45,7 +45,7 @@ class Class:
 
 @dataclass
 class MemoryView:
-    """What is known of all classes, and what is not, and why."""
+    """All classes of a memory, and notes on what is missing and why."""
 
     classes: list[Class]
     notes: list[str] = field(default_factory=list)
@@ -53,7 +53,7 @@ class MemoryView:
 
 
 def named(tasks: list[list[str]]) -> list[str]:
-    """The names of the classes of all tasks, one after another; with the task where a name comes again.
+    """The names of the classes of all tasks, in order; a name that occurs several times includes its task.
 
     Example:
         >>> named([["cat", "dog"], ["cat", "cow"]])
@@ -80,7 +80,7 @@ def look(learner: Learner, stream: Stream) -> MemoryView:
 
 
 def _accuracies(learner: Learner, stream: Stream) -> Iterator[list[float]]:
-    """Per cent of each class's test part that each seed gets right."""
+    """Test accuracy of each class in per cent, a value for each seed [S]."""
     import torch
 
     for task in stream:
@@ -94,7 +94,7 @@ def _accuracies(learner: Learner, stream: Stream) -> Iterator[list[float]]:
 
 
 def _real(learner: Learner, stream: Stream, number: int) -> Tensor:
-    """Some of a class's test samples of the first seed, as the networks see them, for every seed [S, n, ...]."""
+    """Some test samples of a class in the first seed's split, as inputs repeated for every seed [S, n, ...]."""
     task_of = [task for task, classes in enumerate(learner.tasks_) for _ in classes]
     task = stream[task_of[number]]
     place = number - learner.tasks_[task_of[number]].start
@@ -104,7 +104,7 @@ def _real(learner: Learner, stream: Stream, number: int) -> Tensor:
 
 
 def _add_generated(learner: Learner, stream: Stream, classes: list[Class]) -> None:
-    """Reconstructions, fresh samples, and embeddings of both kinds by their first two principal components."""
+    """Add reconstructions, new samples, and the first two principal components of real and sampled embeddings."""
     import torch
 
     real, sampled = [], []
@@ -122,14 +122,14 @@ def _add_generated(learner: Learner, stream: Stream, classes: list[Class]) -> No
         real.append(z[0])
         sampled.append(drawn[0])
     mean = torch.cat(real).mean(0)
-    # By torch, which was told how many threads to take; NumPy takes all, and they wait for one another.
+    # With torch, whose threads are limited; NumPy would use all cores, and its threads wait for one another.
     axes = torch.linalg.svd(torch.cat(real) - mean, full_matrices=False)[2][:2].T
     for class_, z, drawn in zip(classes, real, sampled, strict=True):
         class_.real, class_.sampled = ((z - mean) @ axes).numpy(), ((drawn - mean) @ axes).numpy()
 
 
 def _shown(learner: Learner, x: Tensor) -> np.ndarray:
-    """What the networks see, of the first seed, as the data had it: what runs wrote down is like that, too."""
+    """Inputs of the first seed, converted back to the format of the data, as in the samples that runs save."""
     from prer.models.model import as_data
 
     return as_data(learner, x)[0, :SHOWN].numpy()

@@ -1,4 +1,4 @@
-"""The page: one file that holds everything it shows."""
+"""The report page: one self-contained HTML file."""
 
 from __future__ import annotations
 
@@ -21,17 +21,17 @@ from prer.text import excerpt
 from prer.version import __version__
 
 HERE = Path(__file__).parent
-MOST_FULL = 12  # runs that are shown with figures; of more, each is compact
-MOST_LOADED = 4  # runs whose models are loaded
+MOST_FULL = 12  # runs that are shown with figures; if there are more, all are compact
+MOST_LOADED = 4  # if there are more runs, no model is loaded
 
 
 def build(runs: Sequence[Run], complaints: Sequence[str] = (), watch: int = 0) -> str:
     """The page about these runs.
 
     Args:
-        runs: what was found.
-        complaints: about folders that hold no run.
-        watch: seconds after which the page loads itself again; 0: never.
+        runs: the runs to show.
+        complaints: sentences about folders that hold no run.
+        watch: seconds after which the page reloads itself; 0: never.
     """
     full, drawing = len(runs) <= MOST_FULL, PageFigures()
     views = [view(run, i, full, len(runs) <= MOST_LOADED, drawing) for i, run in enumerate(runs)]
@@ -49,7 +49,7 @@ def build(runs: Sequence[Run], complaints: Sequence[str] = (), watch: int = 0) -
 
 
 def _templates() -> Environment:
-    """Everything that a template is given is text, unless we have made it markup."""
+    """The Jinja environment; it escapes all values that we have not marked as markup."""
     environment = Environment(loader=FileSystemLoader(HERE), autoescape=True, undefined=StrictUndefined)
     environment.trim_blocks = environment.lstrip_blocks = True
     return environment
@@ -69,7 +69,7 @@ def _costs(runs: Sequence[Run], drawing: PageFigures) -> list[dict[str, Any]]:
 
 
 def write(page: str, file: Path) -> int:
-    """Put the page in its place at once, so that nobody ever reads half of it; the number of its bytes."""
+    """Write the page atomically, so that nobody ever reads half of it; return its size in bytes."""
     data = page.encode("utf-8", "backslashreplace")
     write_output(file, data, "-o")
     return len(data)

@@ -1,4 +1,4 @@
-"""The figures of a page: which there are, what they say to who cannot see them, and a number for each."""
+"""The figures of a page, each with a number and a text for screen readers."""
 
 # S seeds, M tasks
 
@@ -18,24 +18,24 @@ from prer.text import excerpt
 
 KEPT = ("memory_floats", "transient_floats")
 MOST_PHASES = 6
-BACKGROUND = 150  # embeddings of all classes, behind those of one
+BACKGROUND = 150  # embeddings of all classes, drawn behind those of one class
 
 
 class PageFigures:
-    """Draws the figures of a page, and gives each its number."""
+    """Draws the figures of a page and numbers them."""
 
     def __init__(self) -> None:
         self.drawn = 0
 
     def __call__(self, figure: Any, alt: str) -> Markup:
-        """A figure as a part of the page."""
+        """A figure as inline SVG."""
         from prer.report.inline import inlined
 
         self.drawn += 1
         return inlined(figure, alt, self.drawn)
 
     def of_run(self, run: Run) -> Iterator[dict[str, Any]]:
-        """The figures of one run, as far as there is something to draw."""
+        """The figures of one run for which there is data."""
         from prer.report import figures
 
         R = run.matrix
@@ -51,7 +51,7 @@ class PageFigures:
         if labels:
             alt = "Lines: agreement of each class after each task. The numbers are in the table of classes."
             fades = fading(values)
-            shown = sorted(range(len(labels)), key=lambda i: not fades[i])[:MOST_CLASSES]  # at least those that fade
+            shown = sorted(range(len(labels)), key=lambda i: not fades[i])[:MOST_CLASSES]  # those that fade first
             shown.sort()
             names = [excerpt(labels[i], 14) for i in shown]
             figure = figures.agreement(values[shown], names, [fades[i] for i in shown])
@@ -73,7 +73,7 @@ class PageFigures:
             yield {"svg": self(figure, alt), "caption": "Training only, without evaluation."}
 
     def of_classes(self, classes: Sequence[Class]) -> list[dict[str, Any]]:
-        """Samples and embeddings of each class."""
+        """Figures of the samples and embeddings of each class."""
         everyone = [c.real for c in classes if c.real is not None]
         step = max(1, sum(map(len, everyone)) // BACKGROUND)
         others = np.concatenate(everyone)[::step] if everyone else np.zeros((0, 2))
@@ -93,14 +93,14 @@ class PageFigures:
 
 
 def _not_too_many(rows: dict[str, np.ndarray], most: int = 12) -> dict[str, np.ndarray]:
-    """Of a long stream, the first and the last of what was drawn after each task."""
+    """At most `most` rows of samples; of a long stream, the first and the last."""
     names = list(rows)
     chosen = names if len(names) <= most else [*names[: most // 2], *names[-most // 2 :]]
     return {name: rows[name][:8] for name in chosen}
 
 
 def kept(run: Run, key: str, task: int) -> int | float | None:
-    """What is kept after a task, by the result or, before there is one, by the events; None: not known."""
+    """What is kept after a task, from the result or, before there is one, from the events; None: unknown."""
     values = run.result.get(key) if run.result else None
     value = values[task] if isinstance(values, list) and task < len(values) else run.story.kept.get(task, {}).get(key)
     return value if is_number(value) else None

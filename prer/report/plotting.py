@@ -1,4 +1,4 @@
-"""matplotlib with its own defaults: no figure of ours depends on a matplotlibrc or on what a notebook has set."""
+"""matplotlib's own defaults, so that no figure depends on a matplotlibrc or on the settings of a notebook."""
 
 from __future__ import annotations
 
@@ -23,11 +23,11 @@ def import_unconfigured() -> None:
 
 @contextmanager
 def matplotlib_defaults(settings: Mapping[str, Any]) -> Iterator[None]:
-    """Matplotlib's defaults with these settings; what was set before comes back at the end."""
+    """Set matplotlib's defaults with these settings; restore the previous ones at the end."""
     from matplotlib import rc_context, rcParams, rcParamsDefault
 
-    # The backend is not for drawing: to set it may load another. Through `dict`, because a default needs no check, and
-    # a deprecated one no warning.
+    # Not the backend: setting it may load another one. `dict` methods, because they skip the checks, which defaults do
+    # not need, and the warnings about deprecated ones.
     defaults = {key: value for key, value in dict.items(rcParamsDefault) if key != "backend"}
     with rc_context():
         dict.update(rcParams, defaults)

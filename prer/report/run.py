@@ -1,4 +1,4 @@
-"""A run as far as its folder can be read: whole, unfinished or damaged."""
+"""A run as read from its folder, which may be complete, unfinished or damaged."""
 
 from __future__ import annotations
 
@@ -20,15 +20,15 @@ from prer.text import excerpt
 
 @dataclass
 class Run:
-    """A run as far as it can be read.
+    """A run, as far as its folder can be read.
 
     Attributes:
         path: its folder.
         state: finished, not finished, failed, or damaged.
         notes: what is wrong or missing, a sentence each.
-        result: what result.json says, or None.
-        experiment: what experiment.toml says; empty where it cannot be read.
-        toml: the same as it stands there.
+        result: the content of result.json, or None.
+        experiment: the tables of experiment.toml; empty if it cannot be read.
+        toml: the text of experiment.toml.
     """
 
     path: Path
@@ -40,7 +40,7 @@ class Run:
 
     @classmethod
     def read(cls, path: Path) -> Run:
-        """All of a run but for its events, which are read when they are needed."""
+        """Read a run, except for its events, which are read when needed."""
         run, record = cls(path), RunFolder(path)
         try:
             run.experiment = record.experiment
@@ -59,7 +59,7 @@ class Run:
         return run
 
     def progress(self) -> str:
-        """How far a run is that has no result."""
+        """A sentence on the progress of a run without a result."""
         story, done = self.story, self.matrix.shape[1]
         if story.complaint:
             return f"it is not finished, and {story.complaint}"
@@ -74,22 +74,22 @@ class Run:
 
     @cached_property
     def story(self) -> RunEvents:
-        """What its events tell."""
+        """The events of the run."""
         return RunEvents.read(self.path)
 
     @cached_property
     def matrix(self) -> np.ndarray:
-        """R [S, M, M], of the result or of the tasks that are learned so far."""
+        """R [S, M, M], from the result or from the tasks learned so far."""
         return np.array(self.result["matrix"], float) if self.result else self.story.matrix()
 
     @property
     def name(self) -> str:
-        """The name of its folder, without the way there, which concerns nobody whom the page is sent to."""
+        """The name of its folder, without the path, which readers of the page should not see."""
         return excerpt(self.path.resolve().name)
 
     @property
     def seeds(self) -> list[str]:
-        """Its seeds, as they are called."""
+        """Its seeds as text."""
         seeds = (self.result or self.experiment).get("seeds")
         return [excerpt(seed, 40) for seed in seeds] if isinstance(seeds, list) else []
 

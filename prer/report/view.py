@@ -22,7 +22,7 @@ from prer.runs.fading import LOW_AGREEMENT
 from prer.runs.folder import RunFolder
 from prer.text import clock, excerpt
 
-METRICS = (  # in result.json, on the page, how it is computed
+METRICS = (  # key in result.json, name on the page, formula
     (
         "accuracy",
         "Accuracy",
@@ -41,17 +41,17 @@ METRICS = (  # in result.json, on the page, how it is computed
     ),
 )
 CARDS = ("accuracy", "bwt", "forgetting_best", "forward_transfer")
-MOST_TASKS = 40  # of a matrix that is shown as a table
-MOST_CELLS = 10_000  # of the matrices of single seeds
-MOST_ROWS = 200  # of other tables
-MOST_WARNINGS = 10  # of classes that fade; the newest
+MOST_TASKS = 40  # tasks of a matrix that is shown as a table
+MOST_CELLS = 10_000  # cells of all matrices of single seeds
+MOST_ROWS = 200  # rows of other tables
+MOST_WARNINGS = 10  # of each kind; the newest about fading classes
 KEPT = ("memory_samples", "memory_floats", "transient_floats")
-UNSENT = ("folder", "context", "warnings")  # of the environment: private, or said elsewhere
+UNSENT = ("folder", "context", "warnings")  # parts of the environment that are private or shown elsewhere
 
 
 @dataclass
 class View:
-    """What the template asks for."""
+    """What the page template needs of one run."""
 
     run: Run
     number: int
@@ -85,12 +85,12 @@ class View:
 
     @property
     def cards(self) -> list[dict[str, Any]]:
-        """The metrics that come first."""
+        """The main metrics, shown first."""
         return [found for found in self.metrics if found["key"] in CARDS]
 
     @property
     def per_task(self) -> list[dict[str, str]]:
-        """What every task took and left behind."""
+        """Training seconds and memory of every task."""
         times = self.run.story.seconds_by_task()
         tasks = min(self.run.matrix.shape[1], MOST_ROWS)
         rows = []
@@ -108,7 +108,7 @@ class View:
 
     @property
     def agreement(self) -> dict[str, Any] | None:
-        """Class agreement over time, with the classes that fade."""
+        """Class agreement after each task, and which classes fade; None if it was not measured."""
         labels, values = self.run.story.agreement()
         if not labels:
             return None
@@ -129,7 +129,7 @@ class View:
 
     @property
     def health(self) -> list[dict[str, Any]]:
-        """The last figures of health of each class, mean over seeds."""
+        """The latest health figures of each class, mean over seeds."""
         found = []
         for label, by_task in islice(self.run.story.health.items(), MOST_ROWS):
             last = max(by_task)
@@ -143,29 +143,29 @@ class View:
 
     @property
     def download(self) -> str:
-        """The experiment as an address that holds all of it."""
+        """The experiment file as a data URL."""
         return "data:application/toml;base64," + base64.b64encode(self.run.toml.encode()).decode()
 
     @property
     def figures(self) -> Iterator[dict[str, Any]]:
-        """Accuracy over time, losses, time, memory: those for which there is something to draw."""
+        """Accuracy over time, losses, time, memory: those for which there is data."""
         yield from self.drawing.of_run(self.run) if self.full else ()
 
     @property
     def cards_of_classes(self) -> list[dict[str, Any]]:
-        """What is remembered of each class, with its figures."""
+        """Figures of the memory's samples and embeddings of each class."""
         memory = self.memory
         return self.drawing.of_classes(memory.classes[:MOST_CLASSES]) if memory and memory.generates else []
 
     @property
     def classes(self) -> list[tuple[str, str]]:
-        """The accuracy of each class at the end, where it is known."""
+        """The final accuracy of each class, where it is known."""
         known = [c for c in self.memory.classes if c.accuracy] if self.memory else []
         return [(c.label, _spread(c.accuracy or [])) for c in known[:MOST_ROWS]]
 
 
 def view(run: Run, number: int, full: bool, load: bool, drawing: PageFigures) -> View:
-    """One run, with its memory where there is room for it."""
+    """The view of one run; with `full` its figures, with `load` its memory."""
     record = RunFolder(run.path)
     environment = settings({key: value for key, value in record.environment.items() if key not in UNSENT})
     warnings = [excerpt(warning, 1000) for warning in record.warnings[:MOST_WARNINGS]]

@@ -1,4 +1,4 @@
-"""A page that renews itself while runs go on."""
+"""Writes the page, and updates it while runs are in progress."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ Say = Callable[[str], None]
 
 
 def report(folders: Sequence[Path], file: Path, say: Say, *, watch: bool = False) -> None:
-    """Write the page about the runs in these folders; while watching, again and again until all are finished."""
+    """Write the page about the runs in these folders; with `watch`, update it until all are finished."""
     runs, complaints = runs_in(folders)
     if not runs:
         raise InputError(f"nothing to report: {'; '.join(complaints)}; give run folders that `prer run` made")
@@ -29,7 +29,7 @@ def report(folders: Sequence[Path], file: Path, say: Say, *, watch: bool = False
 
 
 def _tell(runs: Sequence[Run], complaints: Sequence[str], say: Say) -> None:
-    """What was found, of that which is not as it should be."""
+    """Report what is wrong with runs and folders."""
     for run in runs:
         for note in run.notes:
             say(f"{run.name}: {note}")
@@ -38,7 +38,7 @@ def _tell(runs: Sequence[Run], complaints: Sequence[str], say: Say) -> None:
 
 
 def _follow(folders: Sequence[Path], file: Path, say: Say) -> tuple[list[Run], list[str]]:
-    """Write the page whenever something has changed, until no run is unfinished; what there is then."""
+    """Write the page whenever something has changed, until all runs are finished; return runs and complaints."""
     runs, complaints = runs_in(folders)
     before: list[tuple] = []
     say(f"watching; the page is {file}, and Ctrl-C ends this")
@@ -53,12 +53,12 @@ def _follow(folders: Sequence[Path], file: Path, say: Say) -> tuple[list[Run], l
                 before = now
             time.sleep(EVERY)
     except KeyboardInterrupt:
-        write(build(runs, complaints), file)  # a page that no longer asks for a newer one
+        write(build(runs, complaints), file)  # a page that no longer reloads itself
         raise
 
 
 def _stamp(folder: Path) -> tuple:
-    """What changes when a run goes on."""
+    """Times and sizes of files that change as a run progresses."""
     found = []
     for name in (*SIGNS, "memory"):
         try:

@@ -1,4 +1,4 @@
-"""Autosave: writes the checkpoint of a run while it goes, at intervals or when it is told to stop."""
+"""Autosave: writes a run's checkpoint during training, at intervals and on a stop signal."""
 
 from __future__ import annotations
 
@@ -20,18 +20,18 @@ from prer.streams.task import Task
 from prer.text import shown
 from prer.training.phase import Phase, check_finite
 
-LONG = 0.2  # seconds; after an epoch this long its state is copied, so that it can be saved at any moment
+LONG = 0.2  # seconds; the state is copied after every longer epoch, so that a signal can save it at any time
 
 
 class Autosave:
-    """Saves a run that is under way, and lets it go on later.
+    """Saves a run during training, so that it can be resumed.
 
     Args:
-        checkpoint: where to.
-        context: what the run depends on; a checkpoint of another context is refused.
-        note: plain values to keep beside, asked for whenever a state is copied.
-        secure: called before a checkpoint is written; what was noted must then be safe.
-        force: take a checkpoint of another context nevertheless.
+        checkpoint: the checkpoint to write.
+        context: what the result depends on; a checkpoint with another context is refused.
+        note: returns plain values to save with a state; called whenever a state is copied.
+        secure: called before a checkpoint is written; must flush to disk what `note` refers to.
+        force: accept a checkpoint with another context anyway.
     """
 
     def __init__(
@@ -45,9 +45,9 @@ class Autosave:
         self.checkpoint, self.context, self.pace = checkpoint, dict(context), Pace()
         self.note, self.secure = note, secure
         self.learner: Learner | None = None
-        self.saved: Saved | None = None  # what would be written now
+        self.saved: Saved | None = None  # content of the next checkpoint
         self.writing = False
-        self.told: int | None = None  # the signal that came
+        self.told: int | None = None  # the signal that was received
         self.before = checkpoint.read()
         self.forced = self._differences() if self.before else []
         if self.forced and not force:
@@ -58,7 +58,7 @@ class Autosave:
         self.begin = time.perf_counter() - (self.before.about["elapsed"] if self.before else 0.0)
 
     def _differences(self) -> list[str]:
-        """What was otherwise when the checkpoint was made."""
+        """Validate the checkpoint; return the differences between its context and the current one."""
         assert self.before is not None
         about = self.before.about
         shape = {"tasks": int, "elapsed": float, "ledger": dict, "notes": dict, "seconds": dict, "context": dict}
@@ -71,7 +71,7 @@ class Autosave:
         return list(differences(modernised(about["context"]), self.context))
 
     def restore(self, learner: Learner, learned: Sequence[Task]) -> dict[str, Any]:
-        """Put a learner that has just started where it was; returns what was known of the run then."""
+        """Restore a newly started learner from the checkpoint; return the checkpoint's plain values."""
         assert self.before is not None
         before, self.before = self.before, None
         try:
@@ -88,25 +88,25 @@ class Autosave:
         return before.about
 
     def follow(self, learner: Learner, known: dict[str, Any]) -> None:
-        """Note where the run stands before it learns a task."""
+        """Copy the state of the learner before it learns a task, and hook into its epochs."""
         self.learner = learner
         learner.after_epoch_ = self.after_epoch
         state = {name: tensor.clone() for name, tensor in learner.state().items()}
         self.saved = Saved(known | self.note(), state, learner.trained_)
 
     def after_epoch(self, phase: str, under_way: Phase, done: int, epochs: int, seconds: float) -> None:
-        """Copy what a phase has trained, where that may be asked for, and save it when it is time."""
+        """Copy the tensors of a phase where a save may need them, and write a checkpoint when it is due."""
         assert self.saved is not None
         due = self.pace.due() or self.told is not None
         if due or done == epochs or seconds > LONG:
-            # In one stroke, for a signal may come before or after any: the state and what was noted belong together.
+            # One assignment, since a signal may arrive between any two: the state and its notes must match.
             phases = self.saved.phases | {phase: under_way.copied(done)}
             self.saved = replace(self.saved, about=self.saved.about | self.note(), phases=phases)
         if due:
             self.save()
 
     def save(self) -> None:
-        """Write a checkpoint of what is known."""
+        """Write a checkpoint of the last copied state."""
         if self.learner is None or self.saved is None:
             return
         begin, self.writing = time.monotonic(), True
@@ -128,25 +128,25 @@ class Autosave:
             raise Interrupted(self.told)
 
     def listening(self) -> AbstractContextManager[None]:
-        """Save and stop when Ctrl-C or SIGTERM comes; when another one comes, end at once."""
+        """Save and stop on Ctrl-C or SIGTERM; a second signal ends the process at once."""
 
         def stop(number: int) -> None:
             default_handlers()
             self.told = number
-            if not self.writing and not _capturing():  # else it waits for the checkpoint's or the epoch's end
-                self.save()  # a whole one of the last epoch that was copied: none is half done
+            if not self.writing and not _capturing():  # otherwise stop after the write or the epoch
+                self.save()  # of the last copied epoch, which is complete
                 raise Interrupted(number)
 
         return on_stop(stop)
 
 
 def _capturing() -> bool:
-    """Whether a GPU records a step right now; nothing may then be copied from it."""
+    """Whether a CUDA graph is being captured; nothing may be copied from the GPU meanwhile."""
     return torch.cuda.is_initialized() and torch.cuda.is_current_stream_capturing()
 
 
 def differences(then: Mapping[str, Any], now: Mapping[str, Any], above: str = "") -> Iterator[str]:
-    """What is not the same in two nested tables, in words.
+    """Differences between two nested tables, in words.
 
     Example:
         >>> list(differences({"torch": "2.13", "learner": {"lr": 1}}, {"torch": "2.14", "learner": {"lr": 1}}))
@@ -161,7 +161,7 @@ def differences(then: Mapping[str, Any], now: Mapping[str, Any], above: str = ""
 
 
 def platform_of(device: str, phases: Collection[str], large_maps: bool) -> dict[str, Any]:
-    """What decides the last bits of a result, and the path that is taken there."""
+    """Versions, hardware and kernels, which decide the last bits of a result."""
     cuda = device == "cuda"
     # A CPU has kernels for the flow and for large maps only.
     used = cuda or large_maps or bool({"flow", "joint"} & set(phases))

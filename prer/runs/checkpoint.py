@@ -1,9 +1,9 @@
-"""Checkpoints: where a run stands between two epochs, as safetensors and JSON, there whole or not at all.
+"""Checkpoints: the state of a run between two epochs, as safetensors and JSON, written atomically.
 
 A checkpoint holds the state before the current task and, for every phase of that task that has begun, the tensors it
-trains. To go on, the task is learned again from its start, with one difference: a phase begins with its tensors and its
-epoch from here. All that happens between the phases has an address or follows from those tensors, so it comes out the
-same, and no learner has to know at which of its lines it was stopped.
+trains. To resume, the task is learned again from its start, but each phase begins with its saved tensors at its saved
+epoch. Everything between the phases depends only on addressed randomness and these tensors, so it is the same again,
+and no learner has to know at which line it was stopped.
 """
 
 from __future__ import annotations
@@ -29,13 +29,13 @@ from prer.training.phase import Trained
 VERSION = 1
 
 
-FLOOR = 5.0  # seconds between two checkpoints, at least
+FLOOR = 5.0  # minimum seconds between two checkpoints
 
 
-SHARE = 0.02  # of a run's time may go into checkpoints
+SHARE = 0.02  # maximum share of a run's time that checkpoints may take
 
 
-MOST_JSON = 2**28  # bytes; the results so far of a thousand tasks and ten seeds are fewer
+MOST_JSON = 2**28  # bytes; more than the results of a thousand tasks and ten seeds need
 
 
 @dataclass
@@ -43,7 +43,7 @@ class Saved:
     """The content of a checkpoint.
 
     Attributes:
-        about: plain values: where the run stands, its results so far, what it runs on.
+        about: plain values: the run's progress, its results so far, its context.
         state: every tensor of the learner as it was before the current task.
         phases: what the phases of the current task have trained, in their order.
     """
@@ -55,20 +55,20 @@ class Saved:
 
 @dataclass(frozen=True)
 class Checkpoint:
-    """A folder that holds one checkpoint; the one before it stays until the new one is proved readable."""
+    """A folder with one checkpoint; the previous one stays until the new one has been read back."""
 
     path: Path
 
     @property
     def places(self) -> tuple[Path, Path, Path]:
-        """Where a checkpoint may lie: its folder, a new one not yet moved there, an old one not yet deleted."""
+        """The folders that may hold a checkpoint: its own, a new one not yet renamed, an old one not yet deleted."""
         name = self.path.name
         return self.path, self.path.with_name(f"{name}.new"), self.path.with_name(f"{name}.old")
 
     def read(self) -> Saved | None:
-        """The newest whole checkpoint, or None where there never was one.
+        """Read an intact checkpoint; None if none was ever completed.
 
-        After a crash there may be two. Either will do: from both a run ends in the same state.
+        After a crash there may be two. Either will do: a run ends in the same state from both.
         """
         reasons = []
         for place in self.places:
@@ -79,10 +79,10 @@ class Checkpoint:
                     reasons.append(f"{place} is damaged: {error}")
         if reasons and self.places[0].exists():
             raise InputError(f"{reasons[0]}; delete {self.path} to begin anew")
-        return None  # one that was cut short while the first was written
+        return None  # the very first write was interrupted
 
     def write(self, saved: Saved) -> None:
-        """Replace the checkpoint; whenever this is cut short, a whole one is there."""
+        """Replace the checkpoint; an interruption at any point leaves an intact one."""
         path, new, old = self.places
         for place in self.places:
             if place.is_symlink():
@@ -111,38 +111,38 @@ class Checkpoint:
             shutil.rmtree(old)
 
     def delete(self) -> None:
-        """Leave nothing behind."""
+        """Delete the checkpoint and the remains of interrupted writes."""
         for place in self.places:
             if place.is_dir() and not place.is_symlink():
                 shutil.rmtree(place)
 
 
 class Pace:
-    """When to write a checkpoint: so seldom that it costs less than a fiftieth of the time."""
+    """Decides when to write a checkpoint, so that checkpoints take less than 2 % of the time."""
 
     def __init__(self) -> None:
         given = os.environ.get("PRER_CHECKPOINT_SECONDS")
         try:
             self.floor = FLOOR if given is None else float(given)
-            if not self.floor >= 0:  # NaN is no more a number of seconds than a word is
+            if not self.floor >= 0:  # also true of NaN
                 raise ValueError
         except ValueError:
             raise InputError(f"PRER_CHECKPOINT_SECONDS is {given!r}; give a number of seconds") from None
-        self.share = SHARE if given is None else 1.0  # who asks for more checkpoints gets them
+        self.share = SHARE if given is None else 1.0  # an interval set by the user may cost more
         self.last, self.cost = time.monotonic(), 0.0
 
     def due(self) -> bool:
-        """Whether enough time has passed."""
+        """Whether a checkpoint is due."""
         return time.monotonic() - self.last >= max(self.floor, self.cost / self.share)
 
     def wrote(self, begin: float) -> None:
-        """Note that a checkpoint was written, from this moment until now."""
+        """Record that a checkpoint was written, from `begin` until now."""
         self.last = time.monotonic()
         self.cost = self.last - begin
 
 
 class _Damaged(Exception):
-    """Why a checkpoint cannot be used."""
+    """A checkpoint cannot be used; the message says why."""
 
 
 def _flat(saved: Saved) -> Iterator[tuple[str, Tensor]]:

@@ -1,4 +1,4 @@
-"""Which folders are runs, and which run belongs beside another."""
+"""Finds run folders, and the run to compare another one with."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ from pathlib import Path
 from prer.errors import InputError
 from prer.runs.folder import RunFolder
 
-SIGNS = ("experiment.toml", "result.json", "events.jsonl")  # any of these makes a folder a run, perhaps a damaged one
+SIGNS = ("experiment.toml", "result.json", "events.jsonl")  # a folder with any of these is a run, perhaps damaged
 
 
 def discover(folders: Iterable[Path], signs: Sequence[str] = SIGNS) -> tuple[list[Path], list[Path]]:
-    """The run folders that these folders are or hold, each once; and those of them that hold none."""
+    """Run folders among and directly inside the given folders, each once; and the given folders without any."""
     found: dict[Path, Path] = {}
     empty = []
     for folder in folders:
@@ -24,7 +24,7 @@ def discover(folders: Iterable[Path], signs: Sequence[str] = SIGNS) -> tuple[lis
 
 
 def _runs(folder: Path, signs: Sequence[str]) -> Iterator[Path]:
-    """The folder itself where it is a run, otherwise the runs in it."""
+    """The folder itself if it is a run, otherwise the runs in it."""
     try:
         if _is_run(folder, signs):
             yield folder
@@ -39,9 +39,9 @@ def _is_run(folder: Path, signs: Sequence[str]) -> bool:
 
 
 def counterpart(run: RunFolder, learner: str) -> RunFolder | None:
-    """The one finished run beside this one in which another learner met the same stream with the same seeds.
+    """The finished run of a learner beside this one, with the same stream, data and seeds.
 
-    None where there are several: which of them to compare with is not for us to guess.
+    None if there is none, or several: then it is unclear which of them to compare with.
     """
     found = []
     own, path = run.experiment, run.path.resolve()

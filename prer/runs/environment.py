@@ -40,7 +40,7 @@ def _version(package: str) -> str | None:
 
 
 def _commit() -> str | None:
-    """The commit of a source checkout, so that a result can be traced to its code; a copy is told it by PRER_COMMIT."""
+    """The commit of a source checkout, to trace a result to its code; without a checkout, that in PRER_COMMIT."""
     root = Path(__file__).parents[2]
     if not (root / ".git").exists():
         return os.environ.get("PRER_COMMIT")

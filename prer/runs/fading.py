@@ -1,4 +1,4 @@
-"""Which classes a memory is losing: one rule for the terminal and the page, by the health events of a run."""
+"""Detects classes that a memory is losing, by the health events of a run; used by terminal and page."""
 
 from __future__ import annotations
 
@@ -22,13 +22,13 @@ def fades(share: float) -> bool:
 
 
 class Fading:
-    """Follows the events of a run, and knows what to warn of after each task."""
+    """Processes the events of a run, and returns warnings after each task."""
 
     def __init__(self) -> None:
-        self.classes: list[tuple[str, float]] = []  # of the present task, with their agreement
+        self.classes: list[tuple[str, float]] = []  # fading classes of the current task, with their agreement
 
     def warnings(self, event: Mapping[str, Any]) -> list[str]:
-        """What to warn of after this event: a sentence after a task that leaves classes fading."""
+        """Warnings after this event: one sentence at the end of a task that leaves classes fading."""
         if event.get("event") == "health":
             share = agreement(event)
             if share is not None and fades(share):

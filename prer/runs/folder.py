@@ -32,19 +32,19 @@ FOLDERS = ("checkpoint", "model", "memory")
 LOCK = FILES[-1]
 
 
-HARMLESS = (LOCK, f".{FILES[0]}.new")  # all that there is of a run that was killed as it wrote its experiment
+HARMLESS = (LOCK, f".{FILES[0]}.new")  # all that a run leaves if killed while writing its experiment
 
 
-MOST_BYTES = 2**28  # of a file that is read whole; the matrix of a thousand tasks and ten seeds is smaller
+MOST_BYTES = 2**28  # limit of a file read at once; the matrix of a thousand tasks and ten seeds is smaller
 
 
-MOST_EVENTS = 2**28  # bytes of all events of a run that are read
+MOST_EVENTS = 2**28  # bytes; limit of the event file
 
 
-GLANCE = 2**15  # bytes of the newest events
+GLANCE = 2**15  # bytes that are read for the newest events
 
 
-MOST_LINE = 2**24  # characters of an event that is looked at
+MOST_LINE = 2**24  # bytes; limit of one event
 
 
 @dataclass(frozen=True)
@@ -54,7 +54,7 @@ class RunFolder:
     path: Path
 
     def claim(self, is_same: Callable[[dict[str, Any]], bool]) -> None:
-        """Refuse a folder whose experiment is not the same, or that is something else than a run."""
+        """Refuse a folder of another experiment, or one that is not a run's."""
         self.check_names()
         there = self.path / "experiment.toml"
         try:
@@ -71,12 +71,12 @@ class RunFolder:
             raise self._unwritable(error) from None
 
     def check_data(self, sha256: str) -> None:
-        """Refuse to show a finished run's result as that of other data."""
+        """Refuse if the data has changed since the run."""
         if self.data_sha256 not in (None, sha256):
             raise InputError(f"the data has changed since the run in {self.path}; give another --out or name")
 
     def check_names(self) -> None:
-        """Refuse a folder with something in the place of a file that we would write: a link leads anywhere."""
+        """Refuse links and special files in place of files that we would write: a link may lead outside the folder."""
         for name in (*FILES, *FOLDERS, "model/model.json", "model/model.safetensors", "model/README.md"):
             entry = self.path / name
             try:
@@ -88,7 +88,7 @@ class RunFolder:
 
     @property
     def environment(self) -> dict[str, Any]:
-        """Where the run takes place, and what was done to it since; empty where that is not known."""
+        """The content of `environment.json`: versions, hardware, context, resumptions; empty if it cannot be read."""
         try:
             found = json.loads(self._text("environment.json"))
             return found if isinstance(found, dict) else {}
@@ -97,42 +97,42 @@ class RunFolder:
 
     @property
     def earlier_version(self) -> str:
-        """The version of prer that wrote the folder, if that is another one than this; else empty."""
+        """The version of prer that wrote the folder if it is not this one, else an empty string."""
         version = self.environment.get("prer")
         return version if isinstance(version, str) and version != __version__ else ""
 
     @property
     def data_sha256(self) -> str | None:
-        """The checksum of the data of the run, or None where that is not known."""
+        """The checksum of the run's data; None if unknown."""
         return self.environment.get("data_sha256")
 
     @property
     def tasks(self) -> int:
-        """How many tasks the run has; 0 where that is not known."""
+        """The number of tasks of the run; 0 if unknown."""
         tasks = self.environment.get("tasks")
         return tasks if type(tasks) is int and tasks > 0 else 0
 
     @property
     def phases(self) -> dict[str, int]:
-        """The epochs of each phase of the first task; empty where that is not known."""
+        """The epochs of each phase of the first task; empty if unknown."""
         phases = self.environment.get("phases")
         return phases if isinstance(phases, dict) and all(type(n) is int for n in phases.values()) else {}
 
     @property
     def warnings(self) -> list[str]:
-        """What whoever started the run was warned of."""
+        """The warnings that were given when the run started."""
         warnings = self.environment.get("warnings")
         return [text for text in warnings if isinstance(text, str)] if isinstance(warnings, list) else []
 
     @property
     def threads(self) -> int | None:
-        """With how many threads the run began, where it has."""
+        """The number of threads that the run started with; None if unknown."""
         threads = self.environment.get("threads")
         return threads if type(threads) is int and 0 < threads < 1024 else None
 
     @contextmanager
     def writing(self) -> Iterator[None]:
-        """Be the only one to write the folder; when a process dies, the system gives its lock back."""
+        """Lock the folder for writing; if the process dies, the operating system releases the lock."""
         try:
             self.path.mkdir(parents=True, exist_ok=True)
             with FileLock(self.path / LOCK, timeout=0):
@@ -145,17 +145,17 @@ class RunFolder:
             raise self._unwritable(error) from None
 
     def running(self) -> bool:
-        """Whether a process writes the folder."""
+        """Whether a process holds the lock of the folder."""
         try:
             with FileLock(self.path / LOCK, timeout=0):
                 return False
         except Timeout:
             return True
-        except OSError:  # it may only be read
+        except OSError:  # read-only
             return not (self.path / "result.json").exists()
 
     def begin(self, experiment_toml: str) -> None:
-        """Write down what is to be run, before anything else: with that alone the run can be taken up."""
+        """Write `experiment.toml` before anything else: it is all that is needed to resume the run."""
         if not os.access(self.path, os.W_OK):
             raise self._unwritable(PermissionError(13, "not writable"))
         if not (self.path / "experiment.toml").exists():
@@ -163,11 +163,11 @@ class RunFolder:
 
     @contextmanager
     def as_it_began(self) -> Iterator[None]:
-        """Work in the folder in which the run began, if it can be entered: paths of its experiment may begin there."""
+        """Work in the directory the run was started from, if possible: its experiment may have relative paths."""
         folder = self.environment.get("folder")
         with ExitStack() as stack:
             if isinstance(folder, str):
-                with suppress(OSError, ValueError):  # it is gone, not ours, or no name of a folder
+                with suppress(OSError, ValueError):  # deleted, not accessible, or not a path
                     stack.enter_context(chdir(folder))
             yield
 
@@ -178,7 +178,7 @@ class RunFolder:
         phases: Mapping[str, int] | None = None,
         warnings: Sequence[str] = (),
     ) -> None:
-        """Note where the run takes place, on what it depends and what to be warned of; its events begin anew."""
+        """Write `environment.json` with the run's context and warnings, and clear its events and samples."""
         about = {"folder": str(Path.cwd()), "data_sha256": context["data"], "context": context}
         about |= {"tasks": tasks, "phases": dict(phases or {}), "warnings": list(warnings)}
         self._write("environment.json", json.dumps(environment() | about, indent=1) + "\n")
@@ -187,7 +187,7 @@ class RunFolder:
             shown_before.unlink()
 
     def go_on(self, known: dict[str, Any], forced: list[str]) -> None:
-        """Note that the run goes on from a checkpoint; events after that are forgotten, for they will come again."""
+        """Record that the run resumes from a checkpoint, and drop later events, which will be written again."""
         about, resumed = self.environment, {"tasks": known["tasks"], "forced": forced, "environment": environment()}
         before = about.get("resumed")
         about["resumed"] = [*(before if isinstance(before, list) else []), resumed]
@@ -195,16 +195,16 @@ class RunFolder:
         self._cut_events(known.get("events"))
 
     def events_so_far(self) -> dict[str, int]:
-        """How long the file of events is."""
+        """The size of the event file, to be saved with a checkpoint."""
         return {"events": (self.path / "events.jsonl").stat().st_size}
 
     def secure_events(self) -> None:
-        """Make them safe on the disk."""
+        """Flush the events to disk."""
         with (self.path / "events.jsonl").open("ab") as file:
             os.fsync(file.fileno())
 
     def _cut_events(self, length: object) -> None:
-        """Forget events after a checkpoint, which will come again, and a last line that was torn."""
+        """Drop events after a checkpoint, which will be written again, and an incomplete last line."""
         file = self.path / "events.jsonl"
         with file.open("r+b" if file.exists() else "w+b") as events:
             end = events.seek(0, os.SEEK_END)
@@ -218,7 +218,7 @@ class RunFolder:
 
     @property
     def result(self) -> dict[str, Any] | None:
-        """What `result.json` says, or None before the run has ended."""
+        """The content of `result.json`; None if the run is not finished."""
         file = self.path / "result.json"
         if not file.exists():
             return None
@@ -235,12 +235,12 @@ class RunFolder:
 
     @property
     def experiment(self) -> dict[str, Any]:
-        """What `experiment.toml` says."""
+        """The tables of `experiment.toml`."""
         try:
             tables = tomllib.loads(self._text("experiment.toml"))
         except (OSError, ValueError, RecursionError):
             tables = {}
-        if not tables:  # an empty file would be the built-in experiment, and no run writes one
+        if not tables:  # an empty file would mean the built-in experiment, and prer never writes one
             what = (
                 "is not a run's folder, its experiment.toml is empty or cannot be read; give one that `prer run` made"
             )
@@ -260,26 +260,26 @@ class RunFolder:
             file.write(json.dumps(finite(event), allow_nan=False) + "\n")
 
     def events(self, follow: bool = False, pause: float = 1.0) -> Iterator[dict[str, Any]]:
-        """The events that are whole, {} for a line that is none; with `follow` also those that come until it ends.
+        """The complete events, {} for an invalid line; with `follow` also new ones until the run ends.
 
         Raises:
             InputError: the file is too large to be read.
         """
         file, position = self.path / "events.jsonl", 0
         while True:
-            ended = not follow or not self.running()  # asked before reading: what comes before is then there
+            ended = not follow or not self.running()  # checked before reading, so that no last event is missed
             try:
                 about = file.lstat()
                 if not stat.S_ISREG(about.st_mode):
-                    return  # a pipe would keep us waiting
+                    return  # a pipe could block
                 if about.st_size > MOST_EVENTS:
                     raise InputError(f"{file} is too large; events are read up to {MOST_EVENTS >> 20} MiB")
                 with file.open("rb") as events:
-                    position = position if position <= events.seek(0, os.SEEK_END) else 0  # the run began anew
+                    position = position if position <= events.seek(0, os.SEEK_END) else 0  # the run was restarted
                     events.seek(position)
                     for line in iter(lambda: events.readline(MOST_LINE), b""):
                         if not line.endswith(b"\n") and len(line) < MOST_LINE:
-                            break  # it is being written
+                            break  # still being written
                         position = events.tell()
                         yield _event(line)
             except FileNotFoundError:
@@ -289,33 +289,33 @@ class RunFolder:
             time.sleep(pause)
 
     def newest(self, most: int = GLANCE) -> list[dict[str, Any]]:
-        """The newest events, the last at the end, from so many bytes: quick, however long the run is."""
+        """The newest events in order, from the last `most` bytes: fast, however long the run is."""
         file = self.path / "events.jsonl"
         try:
             if not stat.S_ISREG(file.lstat().st_mode):
-                return []  # a pipe would keep us waiting
+                return []  # a pipe could block
             with file.open("rb") as events:
                 size = events.seek(0, os.SEEK_END)
                 events.seek(max(size - most, 0))
                 whole = events.read(most).rpartition(b"\n")[0]
-        except OSError:  # it is only about to begin
+        except OSError:  # there are no events yet
             return []
         return [_event(line) for line in whole.split(b"\n")]
 
     @property
     def failure(self) -> str:
-        """Why the run failed when it was last tried; empty where it did not."""
+        """Why the last attempt of the run failed; empty if it did not."""
         last = self.newest()[-1:]
         return str(last[0].get("reason", "")) if last and last[0].get("event") == "failed" else ""
 
     def finish(self, result: dict[str, Any]) -> None:
-        """Write the result; its presence is what makes a run finished, so it appears whole, last or not at all."""
+        """Write the result atomically, and last: its presence marks the run as finished."""
         self.secure_events()
         whole = result | {"sha256": checksum(result)}
         self._write("result.json", json.dumps(whole, indent=1, allow_nan=False) + "\n")
 
     def _text(self, name: str) -> str:
-        """The text of a file, as long as it is one and not larger than any of ours would be."""
+        """The text of a regular file within the size limit."""
         return content(self.path / name, MOST_TOML if name.endswith(".toml") else MOST_BYTES).decode("utf-8")
 
     def _write(self, name: str, text: str) -> None:
@@ -331,7 +331,7 @@ def _event(line: bytes) -> dict[str, Any]:
 
 
 def _whole(result: dict[str, Any]) -> bool:
-    """Whether what is shown of a result has the types that it should have."""
+    """Whether the values of a result that are shown have the expected types and shapes."""
     numbers = [result["seconds"]["total"], result["memory_floats"][-1], result["memory_samples"][-1]]
     perhaps = [result[key][part] for key in ("accuracy", "bwt") for part in ("mean", "std")]
     perhaps += [v for R in result["matrix"] for row in R for v in row]

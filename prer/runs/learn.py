@@ -39,12 +39,12 @@ def learn(
 
     Args:
         stream: the tasks; a `Stream`, or tasks that are not known in advance (`prer.arriving`).
-        learner: what learns them; it begins anew, or where the autosave's checkpoint is.
+        learner: what learns them; it starts from scratch, or from the autosave's checkpoint.
         seeds: how many (0, 1, ...), or which.
         device: "cpu", "cuda" or "auto".
-        observe: called with a dictionary for every epoch, every task and every figure of health.
-        autosave: saves the run while it goes, and lets it go on.
-        warned: whether somebody has said already that tasks are too small for the learner's settings; else Python does.
+        observe: called with a dictionary for every epoch, task and health event.
+        autosave: saves checkpoints during training, and resumes from them.
+        warned: whether the user already knows that tasks are too small for the settings; else a warning is issued.
 
     Example:
         >>> from prer import Naive
@@ -67,7 +67,7 @@ def learn_tasks(
     autosave: Autosave | None,
     warned: bool,
 ) -> Result:
-    """Do what `learn` does, in the process as it is; a run with an autosave goes on from its checkpoint."""
+    """Do what `learn` does without setting up torch; with an autosave, resume from its checkpoint."""
     begin, name = autosave.begin if autosave else time.perf_counter(), getattr(stream, "name", "arriving")
     met: list[Task] = []
     ledger, done = Measurements(), autosave.before.about["tasks"] if autosave and autosave.before else 0
@@ -76,7 +76,7 @@ def learn_tasks(
             learner.start(task.x.shape[1:], seeds, device, observe)
         met.append(task)
         if len(met) <= done:
-            continue  # it was learned before
+            continue  # learned before the checkpoint
         few = "" if warned else too_few_steps(learner.phases(*task.size), learner.batch, task.size[0])
         if few:
             warnings.warn(few, stacklevel=3)  # points at the caller of `learn`
@@ -86,7 +86,7 @@ def learn_tasks(
         elif autosave:
             autosave.follow(learner, {"tasks": done, "ledger": ledger.copied(), "notes": learner.notes()})
         ledger.untrained.append(np.full(len(seeds), np.nan))
-        if task.head < len(learner.heads_):  # an earlier task has made its head: what is it worth already?
+        if task.head < len(learner.heads_):  # an earlier task made its head: test it before training
             ledger.foresee(tested(learner, task), tested(_beginner(learner, met), task))
         learner.learn(task)
         learner.trained_, done = {}, len(met)
@@ -103,12 +103,12 @@ def learn_tasks(
 
 
 def _beginner(learner: Learner, met: Sequence[Task]) -> Learner:
-    """The learner as it was before it learned anything; its weights have addresses, so they come again."""
+    """An untrained copy of the learner, with the same initial weights, since these depend on addresses alone."""
     beginner = replace(learner)
     beginner.start(met[0].x.shape[1:], learner.address_.seeds, learner.address_.device)
     for task in met:
         if task.head == len(beginner.heads_):
-            Learner.meet(beginner, task)  # not DGR's own, which trains a generator
+            Learner.meet(beginner, task)  # not DGR's override, which trains a generator
     return beginner
 
 

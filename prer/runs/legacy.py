@@ -1,4 +1,4 @@
-"""The names that version 0.1.0 gave to the folders of runs."""
+"""The names of run folders in version 0.1.0."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ OWN = {
 
 
 def hash_of_schema_1(experiment: Experiment) -> str | None:
-    """The hash that the experiment had in version 0.1.0; None for one that this version could not express."""
+    """The hash of the experiment in version 0.1.0; None if that version could not express it."""
     name = experiment.learner.name
     if name not in OWN:
         return None

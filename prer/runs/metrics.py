@@ -1,6 +1,6 @@
 """Metrics: pure functions of the matrix R, where R[i][j] is the accuracy on task j after task i.
 
-Each takes one seed's matrix [M, M] (not evaluated: NaN) and gives one number, NaN where it has no meaning.
+Each takes one seed's matrix [M, M] (NaN: not evaluated) and returns one number, NaN where it is undefined.
 """
 
 # M tasks
@@ -71,9 +71,9 @@ METRICS: dict[str, Callable[[Matrix], float]] = {
 
 
 def forward_transfer(R: Matrix, untrained: np.ndarray) -> float:
-    """GEM's FWT: the mean of R[i-1][i] - untrained[i], what earlier tasks give to one that is not yet learned.
+    """GEM's FWT: the mean of R[i-1][i] - untrained[i], the gain on a task from earlier tasks alone.
 
-    Without meaning, and NaN, where every task has a head of its own.
+    Undefined, and NaN, where every task has a head of its own.
 
     Example:
         >>> forward_transfer(np.array([[100.0, 70.0], [80.0, 90.0]]), np.array([np.nan, 50.0]))
@@ -91,7 +91,7 @@ def summary(matrix: np.ndarray, untrained: np.ndarray) -> dict[str, dict | None]
 
 
 def spread(values: list[float]) -> dict:
-    """Mean, standard deviation (n - 1) and the values; what is not a number is None, as JSON has no NaN."""
+    """Mean, standard deviation (n - 1) and the values; NaN becomes None, as JSON has no NaN."""
     std = float(np.std(values, ddof=1)) if len(values) > 1 else float("nan")
     return {"mean": _known(float(np.mean(values))), "std": _known(std), "values": [_known(v) for v in values]}
 

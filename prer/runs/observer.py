@@ -1,4 +1,4 @@
-"""What a run tells while it goes. A run knows no terminal: whoever starts it passes an observer."""
+"""The observer of a run. A run does not print anything itself: its caller passes an observer."""
 
 from __future__ import annotations
 
@@ -20,16 +20,16 @@ class Start(NamedTuple):
     stream: Stream
     phases: Mapping[str, int]  # the epochs of each phase of the first task
     warnings: Sequence[str]
-    learned: int | None  # tasks that were learned before a stop; None where the run has not begun yet
+    learned: int | None  # tasks learned before the run was interrupted; None for a new run
 
 
 class RunObserver:
-    """Observes a run; this one shows nothing."""
+    """Observes a run; this base class shows nothing."""
 
     def fetching(self) -> AbstractContextManager[Progress]:
-        """A context for the time in which data is read; what it gives is told how far a download is."""
+        """A context manager around reading the data; yields a callback for download progress."""
         return nullcontext(silent)
 
     def training(self, start: Start) -> AbstractContextManager[Observer]:
-        """A context for the time in which the run trains; what it gives is told every event."""
+        """A context manager around training; yields a callback for every event."""
         return nullcontext(lambda event: None)

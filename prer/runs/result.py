@@ -1,4 +1,4 @@
-"""What a run finds out: the matrix, what is kept of the past, and all that follows from them."""
+"""The result of a run: the accuracy matrix, the memory it keeps, and the metrics."""
 
 # S seeds, M tasks
 
@@ -23,16 +23,16 @@ KEPT = ("memory_floats", "memory_samples", "transient_floats")
 
 @dataclass(frozen=True)
 class Result:
-    """What a run found out; `to_json` is the contract of `result.json`.
+    """The result of a run; `to_json` defines the format of `result.json`.
 
     Attributes:
-        seeds: of the run.
+        seeds: the seeds of the run.
         matrix: accuracies [S, M, M] in per cent; NaN where not evaluated.
-        untrained: accuracy on each task before anything is learned [S, M]; NaN where its head was not there.
+        untrained: accuracy on each task before anything is learned [S, M]; NaN where its head did not exist.
         memory_floats: scalars kept of the past after each task, for one seed.
         memory_samples: raw samples kept after each task.
-        transient_floats: scalars in copies that lived only while each task was learned.
-        seconds: by phase.
+        transient_floats: scalars in temporary copies during the training of each task.
+        seconds: time by phase.
         digest: sha256 over the final state and the matrix.
         learner: its name.
         stream: its name.
@@ -65,9 +65,9 @@ class Result:
 
 @dataclass
 class Measurements:
-    """What is known of a run so far. Its arrays are replaced, never changed, so a copy of its lists is a copy."""
+    """The measurements of a run so far. Arrays are replaced, never modified, so copying the lists is enough."""
 
-    rows: list[np.ndarray] = field(default_factory=list)  # of the matrix: accuracies [S, tasks tested]
+    rows: list[np.ndarray] = field(default_factory=list)  # rows of the matrix: accuracies [S, tasks tested]
     untrained: list[np.ndarray] = field(default_factory=list)  # [S]
     memory_floats: list[int] = field(default_factory=list)
     memory_samples: list[int] = field(default_factory=list)
@@ -75,7 +75,7 @@ class Measurements:
 
     @classmethod
     def of(cls, values: dict[str, Any], tasks: int, seeds: int) -> Measurements:
-        """As it was written down after so many tasks."""
+        """Validated measurements of a checkpoint after `tasks` tasks."""
         try:
             rows, untrained = ([np.array(row, float) for row in values[key]] for key in ("rows", "untrained"))
             kept = {key: list(values[key]) for key in KEPT}
@@ -90,11 +90,11 @@ class Measurements:
         return cls(rows, untrained, **kept)
 
     def copied(self) -> dict[str, list]:
-        """As it is now, whatever comes."""
+        """A snapshot as plain lists."""
         return {f.name: list(getattr(self, f.name)) for f in fields(self)}
 
     def test(self, learner: Learner, tasks: Sequence[Task]) -> dict[str, Any]:
-        """A new row: the accuracy on every task seen, and what is kept of the past; as plain values."""
+        """Append the accuracy on every task seen and the size of the memory; return them as plain values."""
         self.rows.append(np.stack([tested(learner, seen) for seen in tasks], axis=1))
         kept = (learner.memory_floats(), learner.memory_samples(), learner.transient_floats_)
         for key, value in zip(KEPT, kept, strict=True):
@@ -102,7 +102,7 @@ class Measurements:
         return {"accuracy": self.rows[-1].tolist()} | dict(zip(KEPT, kept, strict=True))
 
     def foresee(self, accuracy: np.ndarray, untrained: np.ndarray) -> None:
-        """Note what the newest task's head is worth before it learns the task, and before anything was learned."""
+        """Record the accuracy on the next task before it is learned, and that of an untrained learner."""
         self.rows[-1] = np.column_stack([self.rows[-1], accuracy])
         self.untrained[-1] = untrained
 
@@ -115,7 +115,7 @@ class Measurements:
 
 
 def tested(learner: Learner, task: Task) -> np.ndarray:
-    """The accuracy on a task [S], and the time it took on the learner's clock."""
+    """The accuracy on a task [S]; the time it took is added to the learner's seconds."""
     begin = time.perf_counter()
     accuracy = learner.accuracy(task).double().cpu().numpy()
     learner.seconds_["evaluation"] += time.perf_counter() - begin

@@ -1,4 +1,4 @@
-"""Is one method better than another? Paired comparisons over seeds: each seed has its own split and its own weights."""
+"""Paired comparisons of two methods over seeds: each seed has its own split and initial weights."""
 
 # n seeds, m comparisons
 
@@ -24,7 +24,7 @@ class Comparison:
         difference: the mean of first minus second.
         low: lower end of its 95 % confidence interval.
         high: upper end.
-        p: of the two-sided paired t-test.
+        p: p-value of the two-sided paired t-test.
         adjusted: p after Holm's correction; p itself before it.
     """
 
@@ -36,9 +36,9 @@ class Comparison:
 
     @property
     def verdict(self) -> str:
-        """What this says of the first: better, worse, not worse, or not decided.
+        """The verdict on the first method: better, worse, not worse, or not decided.
 
-        An interval above the margin shows "not worse" even where a small difference is significant: the p says so.
+        An interval above -MARGIN means "not worse", even if a small negative difference is significant (see p).
         """
         sure = self.adjusted < LEVEL
         if sure and self.difference > 0:
@@ -49,7 +49,7 @@ class Comparison:
 
 
 def compare(first: Sequence[float], second: Sequence[float]) -> Comparison:
-    """A paired t-test. One pair decides nothing; where all differences are the same, the test has no doubt left.
+    """Paired t-test; p is 1 for a single pair, and 0 if all differences are equal and not zero.
 
     Example:
         >>> compare([3.0, 5.0, 4.0], [1.0, 2.0, 3.0]).difference
@@ -68,7 +68,7 @@ def compare(first: Sequence[float], second: Sequence[float]) -> Comparison:
 
 
 def holm(ps: Sequence[float]) -> list[float]:
-    """Holm's adjustment of p-values that are looked at together, in their order.
+    """Holm-adjusted p-values of a family of tests, in the given order.
 
     Example:
         >>> holm([0.04, 0.01, 0.03])
@@ -82,12 +82,12 @@ def holm(ps: Sequence[float]) -> list[float]:
 
 
 def compared(pairs: Mapping[K, tuple[Sequence[float] | None, Sequence[float] | None]]) -> dict[K, Comparison]:
-    """The first of each pair against the second, as a family of those of which both are known."""
+    """The first of each pair against the second where both are known, Holm-corrected over these pairs."""
     known = {key: compare(first, second) for key, (first, second) in pairs.items() if first and second}
     return dict(zip(known, family(list(known.values())), strict=True))
 
 
 def family(comparisons: Sequence[Comparison]) -> list[Comparison]:
-    """The same comparisons, each knowing that it is one of several."""
+    """The same comparisons with p-values Holm-corrected over all of them."""
     adjusted = holm([c.p for c in comparisons])
     return [Comparison(c.difference, c.low, c.high, c.p, p) for c, p in zip(comparisons, adjusted, strict=True)]

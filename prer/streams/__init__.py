@@ -1,1 +1,1 @@
-"""Tasks in order: what is learned, one after another."""
+"""Streams: tasks that are learned one after another."""

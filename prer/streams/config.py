@@ -1,4 +1,4 @@
-"""The stream of an experiment: which data it reads, and how tasks are made of it."""
+"""The stream of an experiment: which data it reads, and how the data becomes tasks."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from prer.text import did_you_mean
 
 @dataclass(kw_only=True)
 class StreamConfig:
-    """Where the tasks come from."""
+    """Settings of a stream."""
 
     data: str = setting("digits", "a name of the catalogue, or a path to a file or folder")
     kind: Literal["split", "permuted", "rotated", "domain"] = setting(
@@ -50,7 +50,7 @@ class StreamConfig:
 
     @property
     def name(self) -> str:
-        """What results call the data."""
+        """Name of the data in results."""
         return self.data if self.data in CATALOGUE else Path(self.data).name or "data"
 
     def is_there(self) -> bool:
@@ -59,7 +59,7 @@ class StreamConfig:
         return all(is_here(data) if data in CATALOGUE else find(data) is not None for data in named)
 
     def build(self, progress: Progress = silent) -> Stream:
-        """Read the data, fetching it first where that is needed, and make its tasks."""
+        """Read the data, download it first if needed, and make the tasks."""
         self._check()
         stream = self._stream(progress)
         stream = stream.validated(self.validation) if self.validation else stream
@@ -89,11 +89,11 @@ class StreamConfig:
         try:
             reading = Reading(size=self.size, fit=self.fit)
             return loaded._replace(x=resized(x, self.size, self.fit), checked=True, reading=reading)
-        except (RuntimeError, MemoryError):  # torch's way to say that memory is short
+        except (RuntimeError, MemoryError):  # torch raises RuntimeError if memory is short
             raise InputError(f"stream.size={self.size}: so many pixels do not fit into memory; take fewer") from None
 
     def _check(self) -> None:
-        """Refuse what would silently have no effect."""
+        """Reject settings that would silently have no effect."""
         if self.kind == "domain" and not self.domains:
             raise InputError("stream.kind='domain' needs a second domain; name it by stream.domains=[...]")
         usual = StreamConfig()
@@ -120,7 +120,7 @@ def load(
     progress: Progress = silent,
     key: str = "stream.data",
 ) -> Data:
-    """The samples behind a name of the catalogue or a path; the settings are those of `StreamConfig`."""
+    """Load a catalogue data set or a path; the arguments are settings of `StreamConfig`."""
     if data in CATALOGUE:
         if label:
             raise InputError(f"stream.label={label!r} has a meaning for tables only, and {data} is none; leave it out")
@@ -133,7 +133,7 @@ def load(
 
 
 def _alike(domains: Sequence[Data]) -> list[Data]:
-    """Domains with the same classes and the same shape; grey images get colours where others have them."""
+    """Check that all domains have one shape; grey images get three channels if other domains have colour."""
     xs = [as_pair(data)[0] for data in domains]
     if len({x.shape[2:] for x in xs}) > 1 or (xs[0].dim() == 2 and len({x.shape for x in xs}) > 1):
         sizes = ", ".join("x".join(map(str, x.shape[1:])) for x in xs)

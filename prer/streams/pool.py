@@ -1,4 +1,4 @@
-"""All samples of a source in one place, from whatever form they come in: what tasks are made of."""
+"""Collect all samples of a source, in any supported form, in one pool from which tasks are made."""
 
 # N samples, C channels, H and W image
 
@@ -19,18 +19,18 @@ from prer.streams.task import Label
 
 
 class Pool(NamedTuple):
-    """All samples of a source, and which rows each label has."""
+    """All samples of a source, and the rows of each label."""
 
     x: Tensor  # [N, C, H, W] or [N, features]
     rows: dict[Label, np.ndarray]  # of each label
-    order: list[Label]  # in which labels arrive, unless somebody says otherwise
-    held: np.ndarray | None  # which samples the given test part holds [N]; None asks for a split of our own
-    share: float  # of every class that a split of our own keeps for testing
+    order: list[Label]  # default order in which labels arrive
+    held: np.ndarray | None  # mask of the given test part [N]; None: each seed makes its own split
+    share: float  # test share of every class in such a split
     reading: Reading  # how the samples were read
 
 
 def as_pool(x: Any, y: Any, test: Any, resplit: float | None) -> Pool:
-    """Samples and labels from wherever they come, checked, in one place."""
+    """Validate samples and labels from any source, and collect them in one pool."""
     data = x if isinstance(x, Data) else _as_data(x, y)
     samples, labels = as_pair(data)
     tests = data.tests
@@ -62,7 +62,7 @@ def _as_data(x: Any, y: Any) -> Data:
 
 
 def check_parts(pool: Pool, labels: Sequence[Label]) -> None:
-    """Every class has something to learn from and something to be tested on."""
+    """Check that every class has training samples and test samples."""
     for label in labels:
         held = None if pool.held is None else pool.held[pool.rows[label]]
         if held is None and len(pool.rows[label]) < 2:

@@ -51,20 +51,20 @@ class Stream:
         resplit: float | None = None,
         name: str = "arrays",
     ) -> Stream:
-        """Classes in the order of their labels, so many for each task; the last may have fewer, but two at least.
+        """Divide the classes into tasks, in the order of their labels; the last may have fewer, but at least two.
 
         Args:
             x: images (N, H, W) or (N, H, W, C), as uint8 or as floats in [0, 1]; or vectors (N, features). Also a
                 torch `Dataset` of pairs, rows such as Hugging Face's, or a pandas frame.
-            y: one label for each sample, numbers from 0 up or strings; of rows or a frame, the label's name.
-            classes_per_task: how many classes a task brings.
-            tasks: the labels each task brings, where they are to be chosen; labels not named are left out.
-            order: the labels in the order in which they are to arrive; labels not named are left out.
-            shuffle: the seed of a random order instead.
+            y: one label for each sample, numbers from 0 up or strings; for rows or a frame, the label's name.
+            classes_per_task: number of classes in each task.
+            tasks: the labels of each task, to choose them; labels not named are left out.
+            order: the labels in the order in which they arrive; labels not named are left out.
+            shuffle: seed to shuffle the order of the labels.
             test: a given test part, as (x, y) or in the form of x.
             resplit: test share of a balanced split per seed over all the data; None uses the given test part, or
-                0.2 where there is none.
-            name: what results call this data.
+                0.2 if there is none.
+            name: name of the data in results.
         """
         pool = as_pool(x, y, test, resplit)
         names = [_as_label(label) for label in (pool.order if order is None else order)]
@@ -89,13 +89,13 @@ class Stream:
         resplit: float | None = None,
         name: str = "arrays",
     ) -> Stream:
-        """All classes in every task, with one head; from the second task on the pixels have another order.
+        """All classes in every task, with one head; from the second task on, each task permutes the pixels.
 
         Args:
             x: as in `split`.
             y: as in `split`.
-            tasks: how many.
-            seed: of the random orders.
+            tasks: number of tasks.
+            seed: seed of the random permutations.
             test: as in `split`.
             resplit: as in `split`.
             name: as in `split`.
@@ -118,7 +118,7 @@ class Stream:
         resplit: float | None = None,
         name: str = "arrays",
     ) -> Stream:
-        """All classes in every task, with one head; the images turn in equal steps from 0 to so many degrees."""
+        """All classes in every task, with one head; the images rotate in equal steps from 0 to `degrees`."""
         pool = as_pool(x, y, test, resplit)
         if pool.x.dim() == 2:
             raise InputError("only images can be rotated, these are vectors; permute them instead")
@@ -162,7 +162,7 @@ class Stream:
 
     @property
     def reading(self) -> Reading:
-        """How the samples were read; all tasks of a stream are read alike."""
+        """How the samples were read; this is the same for all tasks of a stream."""
         return self.tasks[0].reading
 
     @property
@@ -183,15 +183,15 @@ class Stream:
         return sha.hexdigest()
 
     def to(self, device: str) -> Stream:
-        """The same stream with its one copy of the data on a device, if that has room for it."""
+        """Return the stream with its data on a device, if the data fits there."""
         return replace(self, tasks=tuple(moved(self.tasks, device)))
 
     def validated(self, share: float) -> Stream:
-        """The same stream, tested on this share of what was to be learned from; its test part is not seen at all.
+        """Return the stream with this share of the training part as its test part; the real test part is not used.
 
-        A search for settings must not look at the data that will judge them.
+        A search for settings must not see the data that they are tested on later.
         """
-        splits = {id(task.split): task for task in self.tasks}  # tasks that differ in their views alone share theirs
+        splits = {id(task.split): task for task in self.tasks}  # tasks that differ only in their views share a split
         for task in splits.values():
             if min(np.bincount(task.y[task.train_rows([0])[0]])) < 2:
                 raise InputError(
@@ -201,11 +201,11 @@ class Stream:
         return replace(self, tasks=tuple(replace(task, split=held_out[id(task.split)]) for task in self.tasks))
 
     def augmented(self, *, crop: int = 0, flip: bool = False) -> Stream:
-        """The same stream, its images cropped and flipped at random in training.
+        """Return the stream with random crops and flips of its images in training.
 
         Args:
-            crop: pixels an image may be moved by in each direction.
-            flip: mirror every second image.
+            crop: maximum shift of an image in each direction, in pixels.
+            flip: mirror images with probability 1/2.
         """
         if len(self.shape) == 1:
             raise InputError("only images can be cropped and flipped, these are vectors")
@@ -217,15 +217,15 @@ class Stream:
 
 
 def _split(task: Task) -> Split:
-    assert isinstance(task.split, Split)  # only a task that was merged has another kind, and no stream holds those
+    assert isinstance(task.split, Split)  # only merged tasks have another kind of split, and no stream holds those
     return task.split
 
 
 def arriving(sources: Iterable[Any], *, resplit: float | None = None) -> Iterator[Task]:
-    """Tasks as they come, from (x, y) or (x, y, x_test, y_test) each; neither their number nor classes need be known.
+    """Yield tasks as they arrive, each from (x, y) or (x, y, x_test, y_test); their number and classes may be unknown.
 
-    They may differ in size and in classes. A task whose classes are all known to one head brings more data for them,
-    or another domain, and goes on with that head; any other task gets a head of its own.
+    They may differ in size and in classes. If one head knows all classes of a task, the task brings more data for
+    them, or another domain, and uses that head; any other task gets a new head.
 
     Args:
         sources: any iterable, a generator for instance.
@@ -238,7 +238,7 @@ def arriving(sources: Iterable[Any], *, resplit: float | None = None) -> Iterato
             raise InputError(f"task {len(seen) + 1}: give (x, y) or (x, y, x_test, y_test)")
         pool = as_pool(parts[0], parts[1], (parts[2], parts[3]) if len(parts) == 4 else None, resplit)
         if not isinstance(source, Data) and getattr(getattr(parts[0], "flags", None), "writeable", True):
-            pool = pool._replace(x=pool.x.clone())  # its owner may well fill the same array with the next task
+            pool = pool._replace(x=pool.x.clone())  # the caller may reuse the same array for the next task
         if seen and pool.reading.columns:
             pool = pool._replace(x=seen[0].reading.arranged(pool.x, pool.reading.columns))
         if seen and (pool.x.shape[1:] != seen[0].x.shape[1:] or pool.x.dtype != seen[0].x.dtype):
@@ -249,7 +249,7 @@ def arriving(sources: Iterable[Any], *, resplit: float | None = None) -> Iterato
 
 
 def _places(pool: Pool, groups: Sequence[Sequence[Label]]) -> Tensor:
-    """For each sample the place of its label in its group [N]; -1 where no group has it."""
+    """Index of each sample's label in its group [N]; -1 if no group has it."""
     y = np.full(len(pool.x), -1)
     for group in groups:
         for place, label in enumerate(group):
@@ -258,7 +258,7 @@ def _places(pool: Pool, groups: Sequence[Sequence[Label]]) -> Tensor:
 
 
 def _task(pool: Pool, y: Tensor, labels: Sequence[Label], earlier: Sequence[Task], first: int) -> Task:
-    """The next task; `first` is where its classes are counted from."""
+    """Make the next task; `first` is the number of its first class."""
     check_parts(pool, labels)
     owner = next((task for task in earlier if set(labels) <= set(task.labels)), None)
     if owner is None and len(labels) < 2:
@@ -274,7 +274,7 @@ def _task(pool: Pool, y: Tensor, labels: Sequence[Label], earlier: Sequence[Task
 
 
 def _seen_through(pool: Pool, views: Sequence[View | None]) -> tuple[Task, ...]:
-    """A task for each view of one pool, all of them split alike."""
+    """Make a task for each view of one pool; all tasks share one split."""
     y, made = _places(pool, [pool.order]), []
     for view in views:
         task = _task(pool, y, pool.order, made, 0)
@@ -285,7 +285,7 @@ def _seen_through(pool: Pool, views: Sequence[View | None]) -> tuple[Task, ...]:
 def _groups(
     pool: Pool, order: Sequence[Label], per_task: int, tasks: Sequence[Sequence[Label]] | None
 ) -> list[list[Label]]:
-    """The labels each task brings."""
+    """The labels of each task."""
     groups = [[_as_label(label) for label in group] for group in tasks] if tasks is not None else [list(order)]
     if not groups:
         raise InputError("there are no tasks; name the labels of one at least")
@@ -301,7 +301,7 @@ def _groups(
 
 
 def _cut(order: Sequence[Label], per_task: int) -> list[list[Label]]:
-    """The labels in groups of as many; the last may have fewer, but two at least."""
+    """Divide the labels into groups of `per_task`; the last may have fewer, but at least two."""
     if per_task < 2:
         raise InputError(f"classes_per_task={per_task}: a task needs two classes at least")
     if len(order) % per_task == 1 and len(order) > 1:
@@ -312,7 +312,7 @@ def _cut(order: Sequence[Label], per_task: int) -> list[list[Label]]:
 
 
 def _as_label(label: Any) -> Label:
-    """A label of Python, where NumPy or torch gives one of its own."""
+    """Convert a NumPy or torch scalar to a Python label."""
     return label.item() if hasattr(label, "item") else label
 
 

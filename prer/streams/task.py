@@ -1,4 +1,4 @@
-"""One batch of data that arrives together, and which of its rows are for learning and which for testing."""
+"""One batch of data that arrives together, and its split into training and test rows."""
 
 # S seeds, N samples in all, n training samples of a task, B batch, C channels, H and W image
 
@@ -21,16 +21,16 @@ Label = str | int
 
 @dataclass(frozen=True, eq=False)
 class Split:
-    """Which rows of a task are to be learned from, and which it is tested on."""
+    """The training rows and test rows of a task."""
 
     rows: tuple[np.ndarray, ...]  # of each class
-    first: int  # the number of the first class: the address of what is drawn
-    held: np.ndarray | None  # which samples the given test part holds [N]; None asks for a split of our own
-    share: float  # of every class that a split of our own keeps for testing
-    validation: float = 0.0  # share of what is to be learned from that takes the place of the test part
+    first: int  # number of the first class, a part of the address of random draws
+    held: np.ndarray | None  # mask of the given test part [N]; None: each seed makes its own split
+    share: float  # test share of every class in such a split
+    validation: float = 0.0  # share of the training part that replaces the test part
 
     def __call__(self, seed: int) -> tuple[np.ndarray, np.ndarray]:
-        """The rows of a seed, class by class."""
+        """Training and test rows of a seed, class by class."""
         parts = [self._of_class(rows, Address((seed,)), number) for number, rows in enumerate(self.rows, self.first)]
         train, test = zip(*parts, strict=True)
         return np.concatenate(train), np.concatenate(test)
@@ -44,7 +44,7 @@ class Split:
 
 
 def _cut(rows: np.ndarray, share: float, address: Address) -> tuple[np.ndarray, np.ndarray]:
-    """Rows in two parts, the second with this share of them; neither is empty."""
+    """Split rows at random into two parts, the second with this share of them; neither is empty."""
     order = address.permutation(len(rows))[0].numpy()
     kept = min(max(round(share * len(rows)), 1), len(rows) - 1)
     return rows[order[kept:]], rows[order[:kept]]
@@ -55,16 +55,16 @@ class Task:
     """One batch of data that arrives together.
 
     Attributes:
-        index: its place in the stream.
-        labels: its classes, by the names the user gave them.
+        index: its position in the stream.
+        labels: its classes, as the user named them.
         x: samples [N, C, H, W] or [N, features]; tasks may share them. They may stay on the host.
-        y: the place of each sample's class among the labels [N].
-        split: which rows are for learning and which for testing.
-        head: the number of the head that answers; a task whose classes a head knows goes on with that head.
-        outputs: where that head has each of the labels.
-        width: how many classes the head knows.
-        view: how this task sees samples; None: as they are.
-        moves: what is done to them at random in training.
+        y: index of each sample's class in `labels` [N].
+        split: the training rows and test rows.
+        head: number of the head that predicts; a task whose classes a head already knows uses that head.
+        outputs: the head's output index of each label.
+        width: number of classes that the head knows.
+        view: transform of this task's samples; None: they stay as they are.
+        moves: random augmentation in training.
         reading: how the samples were read.
     """
 
@@ -82,36 +82,36 @@ class Task:
 
     @property
     def size(self) -> tuple[int, int]:
-        """How many samples there are to learn from, and how many classes."""
+        """Number of training samples, and number of classes."""
         return self.train_rows([0]).shape[1], len(self.labels)
 
     def train_rows(self, seeds: Sequence[int]) -> Tensor:
-        """Rows to learn from [S, n]."""
+        """Training rows [S, n]."""
         return self._rows(seeds, 0)
 
     def test_rows(self, seeds: Sequence[int]) -> Tensor:
-        """Rows to be tested on [S, m]."""
+        """Test rows [S, m]."""
         return self._rows(seeds, 1)
 
     def _rows(self, seeds: Sequence[int], part: int) -> Tensor:
         return torch.stack([torch.from_numpy(self.split(seed)[part]) for seed in seeds]).to(self.y.device)
 
     def gather(self, rows: Tensor) -> tuple[Tensor, Tensor]:
-        """Raw samples and their y by rows [S, B], on the rows' device wherever the data is."""
+        """Raw samples and their y by rows [S, B], on the device of the rows, wherever the data is."""
         return self.x[rows.to(self.x.device)].to(rows.device), self.y[rows]
 
     def transformed(self, x: Tensor, drawn: Tensor | None = None) -> Tensor:
-        """Raw samples as this task sees them; moved, where numbers are drawn for that."""
+        """Apply this task's view to raw samples, then random augmentation if numbers are drawn for it."""
         x = x if self.view is None else self.view(x)
         return x if drawn is None else self.moves(x, drawn)
 
     def samples(self, rows: Tensor) -> tuple[Tensor, Tensor]:
-        """Samples as this task sees them, and their y."""
+        """Samples after this task's view, and their y."""
         x, y = self.gather(rows)
         return self.transformed(x), y
 
     def everything(self) -> Tensor:
-        """All samples as this task sees them [N, ...], some at a time, since a view may need room for floats."""
+        """All samples after this task's view [N, ...], computed in chunks, since a view may need memory for floats."""
         return (
             self.x
             if self.view is None
@@ -119,31 +119,31 @@ class Task:
         )
 
     def to(self, device: str) -> Task:
-        """The same task on a device; data that would fill the device stays where it is, and batches are sent."""
+        """Return the task on a device; data that would fill the device stays where it is, and batches are copied."""
         return moved([self], device)[0]
 
 
 @dataclass(frozen=True)
 class Together:
-    """The splits of several tasks as one, each with the place of its first row."""
+    """The splits of several tasks as one, each with the offset of its rows."""
 
     parts: tuple[tuple[Split | Together, int], ...]
 
     def __call__(self, seed: int) -> tuple[np.ndarray, np.ndarray]:
-        """The rows of a seed, task by task."""
+        """Training and test rows of a seed, task by task."""
         train, test = zip(*([rows + first for rows in split(seed)] for split, first in self.parts), strict=True)
         return np.concatenate(train), np.concatenate(test)
 
 
 def merge(tasks: Sequence[Task]) -> Task:
-    """Several tasks as one, for a learner that may see everything; its y counts through the outputs of all heads."""
+    """Merge tasks into one, for a learner that may see everything; its y numbers the outputs of all heads."""
     one_pool = all(task.x is tasks[0].x and task.view is None for task in tasks)
     x = tasks[0].x if one_pool else torch.cat([task.everything() for task in tasks])
     firsts = [0 if one_pool else sum(len(task.x) for task in tasks[:i]) for i in range(len(tasks))]
     widths = {task.head: task.width for task in tasks}
     y = torch.full((len(x),), -1, device=tasks[0].y.device)
     for task, first in zip(tasks, firsts, strict=True):
-        rows = np.concatenate(task.split(0))  # any seed's: learned from or tested on, together they are the task
+        rows = np.concatenate(task.split(0))  # any seed will do: training and test rows together are the task
         outputs = torch.tensor(task.outputs, device=y.device)
         y[rows + first] = outputs[task.y[rows]] + sum(width for head, width in widths.items() if head < task.head)
     split = Together(tuple(zip((task.split for task in tasks), firsts, strict=True)))
@@ -153,7 +153,7 @@ def merge(tasks: Sequence[Task]) -> Task:
 
 
 def moved(tasks: Sequence[Task], device: str) -> list[Task]:
-    """The same tasks on a device, what they share moved once; data that would fill it stays on the host."""
+    """Return the tasks on a device; shared data is moved once, and data that would fill the device is not moved."""
     pools = {id(task.x): task.x for task in tasks}
     if device == "cpu" or _fits(sum(x.nbytes for x in pools.values() if x.device.type != device)):
         pools = {key: x.to(device) for key, x in pools.items()}
@@ -163,5 +163,5 @@ def moved(tasks: Sequence[Task], device: str) -> list[Task]:
 
 
 def _fits(size: int) -> bool:
-    """Whether so many bytes leave most of the GPU's memory to the networks."""
+    """Whether `size` bytes leave at least half of the free GPU memory to the networks."""
     return size < torch.cuda.mem_get_info()[0] // 2

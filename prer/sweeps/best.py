@@ -24,9 +24,9 @@ class Best:
         point: the winner.
         folder: its run.
         metric: its metric over the seeds: mean, std and values.
-        compared: how many points have the metric.
-        unfinished: how many were begun and did not end: failed, interrupted, or still running.
-        missing: how many were never begun.
+        compared: the number of points that have the metric.
+        unfinished: the number of points that started but did not finish: failed, interrupted, or still running.
+        missing: the number of points that never started.
     """
 
     point: Experiment
@@ -37,12 +37,12 @@ class Best:
     missing: int
 
     def to_test(self) -> Experiment:
-        """The winner as it is to be tested: what was kept for the search is learned, and the test part is used."""
+        """The winner for the final test: trained on the validation part as well, and tested on the test part."""
         return replace(self.point, stream=replace(self.point.stream, validation=0.0))
 
 
 def best(points: Sequence[Experiment], out: Path, by: str = "accuracy") -> Best:
-    """The point whose metric has the best mean over the seeds, the first of several."""
+    """The point whose metric has the best mean over the seeds; of equal ones the first."""
     if by not in NAMES:
         raise InputError(f"unknown metric {by!r}{did_you_mean(by, NAMES)}")
     folders = [RunFolder(point.path(out)) for point in points]
@@ -51,7 +51,7 @@ def best(points: Sequence[Experiment], out: Path, by: str = "accuracy") -> Best:
     known = [i for i, metric in metrics.items() if metric["mean"] is not None]
     if not known:
         raise InputError(f"no point of the sweep has a result in {out} with {by}; run the sweep first")
-    sign = -1 if by.startswith("forgetting") else 1  # what is forgotten should be little
+    sign = -1 if by.startswith("forgetting") else 1  # less forgetting is better
     winner = max(known, key=lambda i: sign * metrics[i]["mean"])
     begun = sum(result is None and folder.path.exists() for folder, result in zip(folders, results, strict=True))
     missing = results.count(None) - begun

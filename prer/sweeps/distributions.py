@@ -1,4 +1,4 @@
-"""Random settings of a sweep: one of a list, or a number of a range, made of 64 random bits."""
+"""Distributions of a sweep's random settings: a list or a range, sampled with 64 random bits."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from typing import Any
 from prer.errors import InputError
 from prer.settings import check_keys, typed
 
-LARGEST = 1e300  # so that no difference of two ends overflows
+LARGEST = 1e300  # so that high - low cannot overflow
 
 
 @dataclass(frozen=True)
 class Choice:
-    """One of these values, each as likely as any other.
+    """Uniform distribution over a list of values.
 
     Example:
         >>> Choice([32, 64, 128]).value(0), Choice([32, 64, 128]).value(2**64 - 1)
@@ -25,13 +25,13 @@ class Choice:
     values: Sequence[Any]
 
     def value(self, bits: int) -> Any:
-        """What these 64 bits choose."""
+        """The value that these 64 bits select."""
         return self.values[bits * len(self.values) >> 64]
 
 
 @dataclass(frozen=True)
 class Range:
-    """A number from low to high, both included; a whole one where both are whole.
+    """Uniform or log-uniform distribution from low to high, inclusive; over integers if both are integers.
 
     Example:
         >>> Range(5, 50).value(2**63), Range(1e-4, 1e-1, log=True).value(2**63)
@@ -43,10 +43,10 @@ class Range:
     log: bool = False
 
     def value(self, bits: int) -> int | float:
-        """What these 64 bits choose."""
+        """The value that these 64 bits select."""
         low, high, share = self.low, self.high, (bits >> 11) / 2**53
         if not (isinstance(low, int) and isinstance(high, int)):
-            # Six digits are plenty, and hide in which last digit the logarithms of two machines differ.
+            # Six digits are enough, and hide that logarithms differ between machines in the last digit.
             value = float(f"{self._between(high, share):.6g}")
         elif self.log:
             value = math.floor(self._between(high + 1, share))
@@ -61,12 +61,12 @@ class Range:
 
 
 def as_draw(value: Any, key: str) -> Choice | Range:
-    """A draw from what a sweep's TOML says of it."""
+    """The distribution that a value in a sweep's TOML describes."""
     return as_range(value, key) if isinstance(value, Mapping) else Choice(as_list(value, key))
 
 
 def as_list(value: Any, key: str) -> list[Any]:
-    """A list of different values, one at least."""
+    """Check that a value is a list of one or more distinct values, and return it."""
     if not isinstance(value, list) or not value:
         dots = "; a key with a dot is written in quotes" if isinstance(value, Mapping) else ""
         raise InputError(f"{key}={value!r}: a list of one value at least is wanted here{dots}")
@@ -87,7 +87,7 @@ def _frozen(value: Any) -> Any:
 
 
 def as_range(table: Mapping[str, Any], key: str) -> Range:
-    """A range whose ends are where they should be."""
+    """The range that a TOML table describes, validated."""
     if not {"low", "high"} <= set(table):
         raise InputError(f'{key} needs low and high; a key with a dot is written in quotes, such as "learner.lr"')
     check_keys(table, ("low", "high", "log"), f"{key}.", {})

@@ -17,19 +17,19 @@ from prer.sweeps.distributions import Choice, Range, as_draw, as_list
 
 OWN_KEYS = ("base", "budget", "draw", "axes", "draws")
 MOST_POINTS = 100_000
-PATIENCE = 30  # for n equally likely values n log n draws find them all: what 30 n draws have not found is not there
+PATIENCE = 30  # about n log n draws find all of n equally likely values; 30 n draws miss none
 
 
 @dataclass(frozen=True, kw_only=True)
 class Sweep:
-    """Many experiments: every combination of the axes, and for each of them the same draws.
+    """Many experiments: every combination of the axes, each with the same random settings.
 
     Attributes:
-        shared: what all points have in common, as the tables of an experiment.
-        axes: for each key the values it takes.
-        draws: for each key how its value is drawn.
-        budget: how many draws there are for each combination.
-        draw: the number that draws them.
+        shared: what all points share, as the tables of an experiment.
+        axes: the values of each key.
+        draws: the distribution of each sampled key.
+        budget: the number of random settings for each combination.
+        draw: the seed of the random settings.
     """
 
     shared: Mapping[str, Any]
@@ -40,7 +40,7 @@ class Sweep:
 
     @classmethod
     def read(cls, path: Path, overrides: Sequence[str] = ()) -> Sweep:
-        """A sweep from a TOML file; an override holds for all points, in place of an axis or draw of its key."""
+        """A sweep from a TOML file; an override holds for all points, and replaces an axis or draw of its key."""
         with reading(path, "a sweep in TOML"):
             given: dict[str, Any] = {}
             for override in overrides:
@@ -52,7 +52,7 @@ class Sweep:
     def parse(
         cls, tables: Mapping[str, Any], base: Mapping[str, Any] | None = None, fixed: Set[str] = frozenset()
     ) -> Sweep:
-        """A sweep from its tables, above those of a base; what is fixed is neither an axis nor drawn."""
+        """A sweep from its tables, merged over those of a base; keys in `fixed` are neither axes nor sampled."""
         check_keys(tables, (*OWN_KEYS, *KEYS), "", {})
         axes = {key: as_list(value, f"axes.{key}") for key, value in _table(tables, "axes").items()}
         draws = {key: as_draw(value, f"draws.{key}") for key, value in _table(tables, "draws").items()}
@@ -70,10 +70,10 @@ class Sweep:
         return (*self.axes, *self.draws)
 
     def points(self, stepped: Callable[[Iterable[Any], int], Iterable[Any]] = lambda each, _: each) -> list[Experiment]:
-        """The experiments, each different and each checked, in an order that is the same for ever.
+        """The distinct, validated experiments, in an order that never changes.
 
         Args:
-            stepped: shows progress; it is given what makes each point and how many there are at most, and yields it.
+            stepped: shows progress; it is given the settings of the points and their maximum number, and yields them.
         """
         most = math.prod(map(len, self.axes.values())) * (self.budget if self.draws else 1)
         if most > MOST_POINTS:
@@ -90,17 +90,17 @@ class Sweep:
             yield from (dict(zip(self.axes, values, strict=True)) | draws for draws in drawn)
 
     def _drawn(self) -> list[dict[str, Any]]:
-        """As many different draws as the budget asks for, or as there are."""
+        """As many distinct random settings as the budget asks for, or as exist."""
         found: dict[str, dict[str, Any]] = {}
         for index in itertools.count():
             if len(found) == self.budget or index > PATIENCE * (len(found) + 10):
                 return list(found.values())
             values = {key: draw.value(self._bits(key, index)) for key, draw in self.draws.items()}
             found.setdefault(repr(values), values)
-        raise AssertionError  # counting has no end
+        raise AssertionError  # not reached: the loop is infinite
 
     def _bits(self, key: str, index: int) -> int:
-        # The place holds the key and the index alone, so that an axis or a draw more leaves the others as they are.
+        # The address holds only the key and the index, so that another axis or draw does not change the others.
         return int((Address((self.draw,)) / "sweep" / key / index).bits(1)[0, 0])
 
     def _point(self, number: int, settings: Mapping[str, Any]) -> Experiment:
@@ -115,7 +115,7 @@ class Sweep:
 
 
 def _base(tables: Mapping[str, Any], path: Path) -> dict[str, Any]:
-    """The tables of the experiment that a sweep begins with."""
+    """The tables of a sweep's base experiment."""
     if "base" not in tables:
         return {}
     base = path.parent / typed(tables["base"], str, "base")
@@ -128,12 +128,12 @@ def _base(tables: Mapping[str, Any], path: Path) -> dict[str, Any]:
 
 
 def _table(tables: Mapping[str, Any], name: str) -> dict[str, Any]:
-    """The axes or the draws, their keys checked."""
+    """The table of axes or of draws, with its keys checked."""
     table = tables.get(name, {})
     if not isinstance(table, dict):
         raise InputError(f'{name!r} must be a table of settings, such as "learner.lr" = [0.1, 0.01]')
     others = {"name": "a name makes no other experiment"} | dict.fromkeys(OWN_KEYS, "it is the sweep's own")
-    # Whether there is such a setting is for each point to say, as that depends on its learner.
+    # Whether a setting exists depends on the learner, so each point checks that.
     check_keys([key.split(".")[0] for key in table], [key for key in KEYS if key != "name"], f"{name}.", others)
     return table
 

@@ -1,1 +1,1 @@
-"""What a person sees on a terminal."""
+"""Terminal output: tables and progress."""

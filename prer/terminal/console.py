@@ -10,7 +10,7 @@ from rich.table import Table
 
 from prer.text import shown
 
-MOST_TEXT = 100_000  # characters of a line
+MOST_TEXT = 100_000  # maximum characters of a line
 
 
 def new_console(stderr: bool = False) -> Console:
@@ -24,13 +24,13 @@ def say(console: Console, text: str, style: str | None = None) -> None:
 
 
 def warn(console: Console, warnings: Iterable[str]) -> None:
-    """Print what to be careful about, one line each."""
+    """Print warnings, one line each."""
     for text in warnings:
         say(console, f"warning: {text}", "yellow")
 
 
 def whole(console: Console, table: Table) -> None:
-    """Print a table at its full width: a log has 80 columns, and numbers that are cut are of no use."""
+    """Print a table at its full width: a log has 80 columns, and truncated numbers are useless."""
     usual = console.width
     needed = Measurement.get(console, console.options.update(max_width=10_000), table).maximum
     console.width = max(usual, needed)

@@ -11,7 +11,7 @@ from prer.terminal.console import say
 
 
 class Downloads:
-    """Follows downloads: a bar on a terminal, one line for each file in a log. Use it as a context."""
+    """Shows downloads: a bar on a terminal, one line for each file in a log. Use it as a context manager."""
 
     def __init__(self, console: Console) -> None:
         self.console = console
@@ -21,16 +21,16 @@ class Downloads:
         self.known: dict[str, TaskID] = {}
 
     def __enter__(self) -> Downloads:
-        """Begin to show."""
+        """Start the display."""
         self.bars.start()
         return self
 
     def __exit__(self, *error: object) -> None:
-        """Leave the terminal as it was."""
+        """Stop the display and clear it."""
         self.bars.stop()
 
     def __call__(self, what: str, done: int, total: int) -> None:
-        """Show how far a download is."""
+        """Show the progress of a download."""
         if what not in self.known:
             self.known[what] = self.bars.add_task(what, total=total, completed=done)
             if not self.console.is_terminal:

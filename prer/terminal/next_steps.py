@@ -1,4 +1,4 @@
-"""What to try after a run."""
+"""Suggestions after a run."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ from pathlib import Path
 
 
 def next_steps(settings: Sequence[str], options: Sequence[str], out: Path, new: Callable[[Sequence[str]], bool]) -> str:
-    """What to try next, with the data and seeds of this run, so that its results are shown beside.
+    """Commands to try next, with the data and seeds of this run, so that the results can be compared.
 
     Args:
-        settings: what the run was told.
-        options: with what it was called beyond that.
-        out: where its folder is.
-        new: whether settings make an experiment, and one that has not been run.
+        settings: the settings given for this run.
+        options: the command-line options given for it.
+        out: the folder that holds its run folder.
+        new: whether settings make a valid experiment that has not been run.
     """
     tries = {
         (*_fitting(settings, "prer"), "learner.name=prer"): "PRER: old tasks are remembered, and no sample is kept",
@@ -33,7 +33,7 @@ def next_steps(settings: Sequence[str], options: Sequence[str], out: Path, new: 
 
 def _fitting(settings: Sequence[str], learner: str) -> list[str]:
     """The settings without those that this learner does not have."""
-    from prer.learners import LEARNERS  # only here: who fetches data need not wait for torch
+    from prer.learners import LEARNERS  # here, so that fetching data does not import torch
 
     own = {f"learner.{f.name}" for f in fields(LEARNERS[learner])}
     keys = [word.partition("=")[0].strip() for word in settings]

@@ -24,7 +24,7 @@ from prer.text import clock, shown
 
 
 def describe(stream: Stream) -> str:
-    """What is about to be learned."""
+    """A line about the samples, classes and tasks of a stream."""
     x, tasks = stream[0].x, [" ".join(shown(label, 20) for label in task.labels) for task in stream]
     order = " | ".join(tasks[:8]) + (" | ..." if len(tasks) > 8 else "")
     shape, classes = "x".join(map(str, x.shape[1:])), len({label for task in stream for label in task.labels})
@@ -33,7 +33,7 @@ def describe(stream: Stream) -> str:
 
 
 def time_left(event: dict[str, Any], tasks: int, phases: dict[str, int], pace: dict[str, float]) -> float:
-    """Seconds to the end, each phase at the pace of its newest epoch (unknown ones at the mean of the known)."""
+    """Estimated seconds left, each phase at the pace of its newest epoch (unknown ones at the mean pace)."""
     names = list(phases)
     at = names.index(event["phase"])
     usual = sum(pace.values()) / len(pace)
@@ -45,14 +45,14 @@ def time_left(event: dict[str, Any], tasks: int, phases: dict[str, int], pace: d
 
 
 class Display:
-    """Follows a run. Use it as a context and give it the run's events.
+    """Shows a run. Use it as a context manager and call it with the run's events.
 
     Args:
         console: where to write.
         title: the run's name.
-        tasks: how many there are.
-        phases: each phase's epochs.
-        quiet: say nothing but warnings.
+        tasks: the number of tasks.
+        phases: the epochs of each phase.
+        quiet: show only warnings.
         verbose: without a terminal, write a line for every epoch instead of every phase of a task.
     """
 
@@ -74,14 +74,14 @@ class Display:
         )
 
     def __enter__(self) -> Display:
-        """Begin to show."""
+        """Start the display."""
         if self.live:
             self.live.start()
             self.live.update(Text(f"{self.title}: starting"))
         return self
 
     def __exit__(self, *error: object) -> None:
-        """Leave the terminal as it was."""
+        """Stop the display and clear it."""
         if self.live:
             self.live.stop()
 
@@ -93,7 +93,7 @@ class Display:
 
     def _epoch(self, event: dict[str, Any]) -> None:
         self.pace[event["phase"]] = event["seconds"]
-        self.phases[event["phase"]] = event["epochs"]  # a task of another size may have others than the first
+        self.phases[event["phase"]] = event["epochs"]  # a task of another size may have more or fewer than the first
         if self.quiet:
             return
         text = self.line(event)
@@ -107,7 +107,7 @@ class Display:
             say(self.console, text)
 
     def line(self, event: dict[str, Any]) -> str:
-        """How far the run is after an epoch, and how long it will take."""
+        """Progress of the run after an epoch, and the time left."""
         place = f"task {event['task'] + 1}/{self.tasks}  {event['phase']:<11}"
         progress = f"epoch {event['epoch'] + 1:>3}/{event['epochs']}  loss {np.mean(event['loss']):>9.3f}"
         return f"{place} {progress}  {clock(time_left(event, self.tasks, self.phases, self.pace))} left"
@@ -115,11 +115,11 @@ class Display:
 
 @dataclass(frozen=True)
 class RunProgress(RunObserver):
-    """Shows a run on a console: its data, its warnings, how far it is and how long it will take.
+    """Shows a run on a console: its data, its warnings, its progress and the time left.
 
     Attributes:
         console: where to write.
-        quiet: say nothing but warnings.
+        quiet: show only warnings.
         verbose: without a terminal, write a line for every epoch instead of every phase of a task.
     """
 
@@ -132,7 +132,7 @@ class RunProgress(RunObserver):
         return nullcontext(silent) if self.quiet else Downloads(self.console)
 
     def training(self, start: Start) -> AbstractContextManager[Display]:
-        """What the run is about, then a line that follows its events."""
+        """Describe the run, and return a display for its events."""
         tasks = len(start.stream)
         if not self.quiet:
             say(self.console, describe(start.stream))

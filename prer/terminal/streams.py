@@ -15,7 +15,7 @@ SIGPIPE = 13  # its number everywhere; Windows does not have it
 
 
 class Stream(io.TextIOBase):
-    """A standard stream. What its encoding lacks is written in ASCII, and no error of it is taken for one of a file.
+    """A standard stream. It escapes what its encoding lacks, and its errors are not mistaken for those of a file.
 
     It has no `buffer`, so click does not write UTF-8 to a stream that is ASCII.
     """
@@ -25,26 +25,26 @@ class Stream(io.TextIOBase):
 
     @property
     def encoding(self) -> str:  # pyrefly: ignore[bad-override]
-        """The stream's own."""
+        """The encoding of the stream."""
         return self.stream.encoding or "utf-8"
 
     def isatty(self) -> bool:
-        """Whether somebody watches."""
+        """Whether the stream is a terminal."""
         return self.stream.isatty()
 
     def fileno(self) -> int:
-        """The stream's own."""
+        """The file descriptor of the stream."""
         return self.stream.fileno()
 
     def write(self, text: str, /) -> int:
-        """Write text, as far as possible as it is."""
-        if text == "":  # click tries a stream by writing nothing, and would swallow the error of one that is full
+        """Write text; escape what the encoding lacks."""
+        if text == "":  # click tests a stream with an empty write, and would swallow the error of a full one
             return 0
         with self._named():
             return self.stream.write(self._writable(text))
 
     def flush(self) -> None:
-        """Write what is left to be written."""
+        """Flush the stream."""
         with self._named():
             self.stream.flush()
 
@@ -53,14 +53,14 @@ class Stream(io.TextIOBase):
             text.encode(self.encoding, self.stream.errors or "strict")
             return text
         except UnicodeEncodeError:
-            plain = text.replace(" ± ", " +-")  # as wide as before, for tables
+            plain = text.replace(" ± ", " +-")  # the same width, for tables
             return plain.encode(self.encoding, "backslashreplace").decode(self.encoding)
 
     @contextmanager
     def _named(self) -> Iterator[None]:
         try:
             yield
-        except BrokenPipeError:  # nobody reads any more, as after `| head -1`: end as silently as other programs do
+        except BrokenPipeError:  # the reader is gone, as after `| head -1`: end silently, like other programs
             self._discard()
             raise SystemExit(128 + SIGPIPE) from None
         except OSError as error:
@@ -68,7 +68,7 @@ class Stream(io.TextIOBase):
             raise RunError(f"cannot write to {self.name}: {error.strerror}") from None
 
     def _discard(self) -> None:
-        """Let all that is still to be written go nowhere: Python would try again when it ends."""
+        """Redirect the stream to the null device: Python would try to flush it again at exit."""
         with suppress(OSError):  # a stream without a file behind it
             nowhere = os.open(os.devnull, os.O_WRONLY)
             os.dup2(nowhere, self.stream.fileno())
@@ -77,7 +77,7 @@ class Stream(io.TextIOBase):
 
 @contextmanager
 def standard_streams() -> Iterator[None]:
-    """Write to standard output and standard error, where there are any, through `Stream`."""
+    """Route standard output and standard error, where they exist, through `Stream`."""
     with ExitStack() as stack:
         if sys.stdout is not None:
             stack.enter_context(redirect_stdout(Stream(sys.stdout, "standard output")))

@@ -1,4 +1,4 @@
-"""What a person sees of a sweep: what runs, a line for each point that ends, and all of them in the end."""
+"""Terminal output of a sweep: the active runs, a line for each point that ends, and a final table."""
 
 from __future__ import annotations
 
@@ -21,15 +21,15 @@ from prer.terminal.tables import hardly_learned, show_runs
 from prer.text import clock, plus_minus
 
 CHECKING = "checking the points of the sweep"
-MANY = 1000  # points; fewer take no time
-MOST_RUNS = 8  # that are named; a terminal has few lines
+MANY = 1000  # points; fewer are checked quickly
+MOST_RUNS = 8  # runs that are named; a terminal has few lines
 SHOWN_ANYWAY = ("learner.name", "stream.data", "seeds")  # columns of every table of runs
 
 T = TypeVar("T")
 
 
 def stepped(console: Console, items: Iterable[T], what: str, total: int) -> Iterable[T]:
-    """The items; where they are many, a terminal shows how far we are with them, and a log how many there are."""
+    """The items; if there are many, a terminal shows a progress bar, and a log their number."""
     if total < MANY:
         return items
     if not console.is_terminal:
@@ -38,12 +38,12 @@ def stepped(console: Console, items: Iterable[T], what: str, total: int) -> Iter
 
 
 class Bar(Progress):
-    """How many points have ended, and below how far each is that runs now."""
+    """A bar of the points that have ended; below it, the progress of each active run."""
 
     def __init__(self, console: Console, runs: Runs) -> None:
         columns = (TextColumn("{task.description}", markup=False), BarColumn(), MofNCompleteColumn())
         self.runs = runs
-        # To read what every run has written takes time from those who train, and none of it changes often.
+        # Refreshed seldom: reading the events of every run takes time from training, and they change slowly.
         shown = console.is_terminal
         super().__init__(*columns, console=console, transient=True, disable=not shown, refresh_per_second=1)
 
@@ -58,7 +58,7 @@ class Bar(Progress):
 
 
 def far(folder: RunFolder) -> str:
-    """How long a run will take and how far it is, by its newest epochs; the time first, as a terminal may be narrow."""
+    """Time left and progress of a run, by its newest epochs; the time first, as a terminal may be narrow."""
     epochs = [event for event in folder.newest() if event.get("event") == "epoch"]
     tasks = folder.tasks
     if not epochs or not tasks:
@@ -76,7 +76,7 @@ def far(folder: RunFolder) -> str:
 
 
 def follow(console: Console, outcomes: Runs, points: Sequence[Experiment]) -> list[Outcome]:
-    """The outcomes in the order of their points; each that comes is a line, and a terminal shows what runs as well."""
+    """Print a line for each outcome, and on a terminal the active runs; return outcomes in the order of the points."""
     ended, total, begin = [], len(points), time.monotonic()
     if outcomes.waiting and not console.is_terminal:
         names = [point.folder for point in outcomes.waiting]
@@ -105,13 +105,13 @@ def _said(outcome: Outcome) -> str:
 
 
 def _left(ended: Sequence[Outcome], total: int, seconds: float) -> str:
-    """The time left, by the points that ended now; those that were finished before cost nothing."""
+    """The time left, estimated from the points that ran now; those finished before took no time."""
     trained = sum(outcome.trained for outcome in ended)
     return f"  {clock(seconds / trained * (total - len(ended)))} left" if trained else ""
 
 
 def show_points(console: Console, outcomes: Sequence[Outcome], keys: Sequence[str]) -> None:
-    """The finished points with the settings that vary, the best first."""
+    """Print the finished points with the settings that vary, the best first."""
     folders = sorted((outcome.folder for outcome in outcomes if not outcome.error), key=_accuracy, reverse=True)
     varying = [key for key in keys if len({folder.setting(key) for folder in folders}) > 1]
     if folders:
@@ -120,7 +120,7 @@ def show_points(console: Console, outcomes: Sequence[Outcome], keys: Sequence[st
 
 
 def concerns(folders: Sequence[RunFolder]) -> list[str]:
-    """What to be warned of in runs, the best first: each warning once, and a winner that has learned nothing."""
+    """The warnings of runs, which are sorted best first: each once, and one if the winner hardly learned its tasks."""
     found = [text for folder in folders for text in folder.warnings]
     nothing = hardly_learned(folders[0])
     return list(dict.fromkeys([*found, nothing] if nothing else found))
@@ -134,7 +134,7 @@ def _accuracy(folder: RunFolder) -> float:
 
 
 def about(best: Best, by: str) -> list[str]:
-    """Who won, against how many, and on which data."""
+    """Lines about the best point: its metric, how many points were compared, and on which data."""
     lines = [f"{best.point.folder} has the best {by}, {plus_minus(best.metric)}; points compared: {best.compared}"]
     lines += [f"warning: {text}" for text in concerns([best.folder])]
     gaps = {"not finished": best.unfinished, "not begun": best.missing}

@@ -19,18 +19,18 @@ from prer.terminal.console import say, warn, whole
 from prer.text import clock, plus_minus, shown
 from prer.version import __version__
 
-HARDLY = 0.2  # of the way from guessing to knowing
+HARDLY = 0.2  # of the way from chance level to 100 %; less is hardly learned
 
 
-EVENTS_OF_A_TASK = 2**20  # bytes, at the end of a run, in which the health of all classes has room
+EVENTS_OF_A_TASK = 2**20  # bytes at the end of the events; enough for the health of all classes
 
 
 MOST_NAMES = 5  # of runs in one line
-MOST_TASKS = 100  # of a matrix that is shown; one of thousands fits no screen and takes minutes to draw
+MOST_TASKS = 100  # of a matrix that is shown; thousands fit no screen and take minutes to render
 
 
 def show_result(console: Console, folder: RunFolder, naive: RunFolder | None = None) -> None:
-    """The mean matrix, the metrics with naive's beside them, what they mean, and where it all is."""
+    """Print the mean matrix, the metrics beside naive's, what they mean, and the run folder."""
     result, beside = folder.result, naive.result if naive else None
     assert result is not None
     beside = None if result["learner"] == "naive" else beside
@@ -48,7 +48,7 @@ def show_result(console: Console, folder: RunFolder, naive: RunFolder | None = N
 
 
 def _say_versions(console: Console, folders: Sequence[RunFolder]) -> None:
-    """Which of the runs another version has written."""
+    """Print which of the runs other versions of prer have written."""
     runs: dict[str, list[str]] = {}
     for folder in folders:
         runs.setdefault(folder.earlier_version, []).append(folder.path.resolve().name)
@@ -59,7 +59,7 @@ def _say_versions(console: Console, folders: Sequence[RunFolder]) -> None:
 
 
 def _last_warnings(folder: RunFolder) -> list[str]:
-    """What the run warned of after its last task."""
+    """The warnings of the run after its last task."""
     fading, last = Fading(), []
     for event in folder.newest(EVENTS_OF_A_TASK):
         found = fading.warnings(event)
@@ -68,7 +68,7 @@ def _last_warnings(folder: RunFolder) -> list[str]:
 
 
 def show_distances(console: Console, found: dict[str, list]) -> None:
-    """How near generated samples come to training samples, with test samples beside them."""
+    """Print the distances of generated samples to training samples, beside those of test samples."""
     table = Table(title=Text("Distance to the nearest training sample"), title_justify="left")
     for name in ("", "smallest", "median"):
         table.add_column(name, justify="right" if name else "left")
@@ -102,7 +102,7 @@ def _seeds(count: int) -> str:
 
 
 def metrics_table(result: dict[str, Any], naive: dict[str, Any] | None = None) -> Table:
-    """Accuracy and BWT, with naive's beside them where there is such a run."""
+    """Accuracy, BWT, memory and time, beside those of a naive run if there is one."""
     table = Table()
     table.add_column("")
     rows = [result] if naive is None else [result, naive]
@@ -117,7 +117,7 @@ def metrics_table(result: dict[str, Any], naive: dict[str, Any] | None = None) -
 
 
 def _chance(folder: RunFolder) -> float | None:
-    """What guessing would reach in per cent, where the experiment says how many classes a task has."""
+    """Chance level in per cent; None if the experiment does not say how many classes a task has."""
     stream = folder.experiment.get("stream")
     if not isinstance(stream, dict) or stream.get("kind") != "split" or stream.get("tasks"):
         return None
@@ -126,7 +126,7 @@ def _chance(folder: RunFolder) -> float | None:
 
 
 def hardly_learned(folder: RunFolder) -> str:
-    """What to say of a finished run whose tasks were hardly learned; empty where they were."""
+    """A warning about a finished run whose tasks were hardly learned; empty otherwise."""
     chance, result = _chance(folder), folder.result
     learned = None if result is None else np.array(result["matrix"], float).diagonal(axis1=1, axis2=2).mean()
     if learned is None or chance is None or not _near_chance(learned, chance):
@@ -135,17 +135,17 @@ def hardly_learned(folder: RunFolder) -> str:
 
 
 def _near_chance(learned: float, chance: float) -> bool:
-    """Whether an accuracy is hardly better than guessing."""
+    """Whether an accuracy is hardly above chance level."""
     return learned < chance + HARDLY * (100 - chance)
 
 
 def meaning(result: dict[str, Any], naive: dict[str, Any] | None = None, chance: float | None = None) -> str:
-    """What the numbers say, in one sentence.
+    """What the numbers mean, in one sentence.
 
     Args:
-        result: of the run.
-        naive: that of naive on the same stream.
-        chance: what guessing would reach, in per cent.
+        result: the result of the run.
+        naive: the result of naive on the same stream.
+        chance: chance level in per cent.
     """
     tasks = len(result["matrix"][0])
     accuracy, bwt = result["accuracy"]["mean"], result["bwt"]["mean"]
@@ -176,7 +176,7 @@ def _moved(bwt: float, lost: str, gained: str) -> str:
 
 
 def show_runs(console: Console, folders: Sequence[RunFolder], settings: Sequence[str] = ()) -> None:
-    """One line for each run, with the settings asked for."""
+    """Print one line for each run, with the requested settings."""
     table = Table()
     for column in ("run", "learner", "data", *settings):
         table.add_column(Text(column))
@@ -202,7 +202,7 @@ def show_runs(console: Console, folders: Sequence[RunFolder], settings: Sequence
 
 
 def show_catalogue(console: Console, entries: Iterable[Entry]) -> None:
-    """One line for each data set."""
+    """Print one line for each data set."""
     table = Table()
     for column in ("name", "what"):
         table.add_column(column)
@@ -218,7 +218,7 @@ def show_catalogue(console: Console, entries: Iterable[Entry]) -> None:
 
 
 def show_states(console: Console, name: str, states: Mapping[Path, str]) -> None:
-    """How each file of a data set is, one line for each."""
+    """Print the state of each file of a data set, one line each."""
     if set(states.values()) <= {"missing"}:
         say(console, f"{name}: {'not here' if states else 'built in'}")
         return

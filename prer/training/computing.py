@@ -1,4 +1,4 @@
-"""How a process computes while something is learned: threads, TF32 and cuDNN, set in a scope and put back."""
+"""Process settings during training: threads, TF32 and cuDNN, set in a scope and restored."""
 
 from __future__ import annotations
 
@@ -12,15 +12,15 @@ import torch
 
 @contextlib.contextmanager
 def computing(device: str, threads: int | None = None) -> Iterator[None]:
-    """Compute in the way that is fast and repeatable here, and leave the process as it was.
+    """Use fast and deterministic settings in this scope, and restore the previous ones on exit.
 
-    These are settings of the whole process: where two threads learn at once, the last to end puts back what the other
-    had set.
+    The settings are global to the process: if two threads train at once, the last one to finish restores what the
+    other had set.
 
     Args:
         device: "cpu" or "cuda".
-        threads: of a CPU; one where none is given, unless OMP_NUM_THREADS says otherwise. Steps are far too short to
-            share: a second thread gains little, and on a busy machine it costs minutes.
+        threads: number of CPU threads; by default one, unless OMP_NUM_THREADS is set. Steps are far too short to be
+            parallelised: a second thread gains little, and on a busy machine it costs minutes.
     """
     before = torch.get_num_threads(), torch.backends.cudnn.deterministic
     if threads is None and "OMP_NUM_THREADS" not in os.environ:
@@ -28,7 +28,7 @@ def computing(device: str, threads: int | None = None) -> Iterator[None]:
     try:
         if threads is not None:
             torch.set_num_threads(threads)
-        torch.backends.cudnn.deterministic = True  # its other convolutions add in no fixed order and are no faster
+        torch.backends.cudnn.deterministic = True  # its other convolutions sum in no fixed order and are no faster
         with _tf32() if device == "cuda" else contextlib.nullcontext():
             yield
     finally:
@@ -38,10 +38,10 @@ def computing(device: str, threads: int | None = None) -> Iterator[None]:
 
 @contextlib.contextmanager
 def _tf32() -> Iterator[None]:
-    """Products in TF32, as those of convolutions are anyway."""
+    """Use TF32 for matrix products, as for convolutions by default."""
     try:
         before = torch.get_float32_matmul_precision()
-    except RuntimeError:  # the process has chosen by torch's newer settings, which the older ones must not meet
+    except RuntimeError:  # the process uses torch's newer settings, which must not be mixed with the older ones
         yield
         return
     torch.set_float32_matmul_precision("high")
@@ -52,11 +52,11 @@ def _tf32() -> Iterator[None]:
 
 
 def keep_memory() -> None:
-    """Let freed memory stay with the process, where the C library can: to get it anew takes a fifth of a step.
+    """Keep freed memory in the process, if the C library supports it: allocating it again takes a fifth of a step.
 
-    This cannot be put back, so only a process of our own may do it: the command line, a benchmark.
+    This cannot be undone, so only a process of our own may do it: the command line or a benchmark.
     """
     with contextlib.suppress(OSError, AttributeError, TypeError):
         library = ctypes.CDLL(None)
         library.mallopt(-1, 2**30)  # M_TRIM_THRESHOLD, in bytes
-        library.mallopt(-3, 2**25)  # M_MMAP_THRESHOLD, the most that is allowed
+        library.mallopt(-3, 2**25)  # M_MMAP_THRESHOLD, the largest value allowed

@@ -1,7 +1,7 @@
-"""Adam and SGD, by torch's own fused updates.
+"""Adam and SGD with torch's own fused updates.
 
 `torch.optim`'s classes do the same, but a step of ours is so short that their bookkeeping costs as much as the update
-itself, and the first of them imports torch's compiler, which takes two seconds.
+itself, and the first instance imports torch's compiler, which takes two seconds.
 """
 
 from __future__ import annotations
@@ -19,31 +19,31 @@ Name = Literal["adam", "sgd"]
 
 
 class Optimiser(ABC):
-    """Changes parameters by their gradients.
+    """Updates parameters by their gradients.
 
     Args:
-        parameters: what is trained.
+        parameters: the parameters to train.
         rate: the learning rate, as a tensor, so that a captured step sees it change.
     """
 
     def __init__(self, parameters: Sequence[nn.Parameter], rate: Tensor) -> None:
         self.parameters, self.rate = list(parameters), rate
-        self.state: dict[nn.Parameter, dict[str, Tensor]] = {p: {} for p in parameters}  # what is kept of each
+        self.state: dict[nn.Parameter, dict[str, Tensor]] = {p: {} for p in parameters}  # of each parameter
 
     def zero_grad(self) -> None:
-        """Forget the gradients."""
+        """Drop the gradients."""
         for parameter in self.parameters:
             parameter.grad = None
 
     @torch.no_grad()
     def step(self) -> None:
-        """Update all that have a gradient."""
+        """Update all parameters that have a gradient."""
         trained = [(p, p.grad) for p in self.parameters if p.grad is not None]
         if trained:
             self._update([p for p, _ in trained], [g for _, g in trained])
 
     def fresh(self, parameter: nn.Parameter) -> dict[str, Tensor]:
-        """What is kept of a parameter when its first gradient comes."""
+        """Initial optimiser state of a parameter."""
         return {}
 
     @abstractmethod
@@ -81,7 +81,7 @@ class SGD(Optimiser):
 
     def _update(self, parameters: list[nn.Parameter], gradients: list[Tensor]) -> None:
         constants = {"weight_decay": 0.0, "momentum": 0.0, "dampening": 0.0, "nesterov": False, "maximize": False}
-        rate: Any = self.rate  # a tensor will do, though it is not said
+        rate: Any = self.rate  # a tensor works, though its type hint says float
         sgd([*parameters], gradients, [None] * len(parameters), fused=True, lr=rate, **constants)
 
 

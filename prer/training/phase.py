@@ -1,4 +1,4 @@
-"""The tensors of a phase of training, copied and put back, so that a stopped phase goes on where it was."""
+"""The tensors of a training phase, copied and restored, so that an interrupted phase resumes where it stopped."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from prer.training.optimisers import Optimiser
 
 @dataclass(frozen=True)
 class Trained:
-    """What a phase has made of the tensors that it trains.
+    """The state of a phase after some of its epochs.
 
     Attributes:
-        epochs: how many of its epochs are done.
-        tensors: copies, by the place of each tensor.
+        epochs: number of epochs done.
+        tensors: copies of its tensors, by name.
     """
 
     epochs: int
@@ -26,13 +26,13 @@ class Trained:
 
 
 class Phase:
-    """The tensors of a phase that is under way: parameters, what else its steps change, and its optimiser's state."""
+    """The tensors of a running phase: parameters, other tensors that its steps change, and the optimiser state."""
 
     def __init__(self, parameters: Sequence[nn.Parameter], also: Sequence[Tensor], optimiser: Optimiser) -> None:
         self.parameters, self.also, self.optimiser = parameters, also, optimiser
 
     def tensors(self) -> Iterator[tuple[str, Tensor]]:
-        """All of them by name."""
+        """Yield all tensors by name."""
         for i, parameter in enumerate(self.parameters):
             yield f"parameter.{i}", parameter.detach()
             for key, value in self.optimiser.state[parameter].items():
@@ -40,16 +40,16 @@ class Phase:
         yield from ((f"also.{i}", tensor) for i, tensor in enumerate(self.also))
 
     def copied(self, epochs: int) -> Trained:
-        """As they are after so many epochs."""
+        """Copy all tensors, after this many epochs."""
         return Trained(epochs, {name: tensor.clone() for name, tensor in self.tensors()})
 
     @torch.no_grad()
     def take(self, before: Trained) -> int:
-        """Go on with what was trained before; returns the epochs that are done."""
+        """Restore a saved state, and return the number of epochs done."""
         mine, device = self._like(before.tensors), self.parameters[0].device
         for name in dict.fromkeys([*mine, *before.tensors]):
             here, there = (_kind(tensors.get(name)) for tensors in (mine, before.tensors))
-            if here != there:  # a fused optimiser does not look: it would read and write beyond the tensor's end
+            if here != there:  # a fused optimiser does not check: it would read and write out of bounds
                 raise InputError(f"the checkpoint has {name!r} as {there}, not {here}; delete it to begin anew")
         for name, tensor in before.tensors.items():
             kind, i, *key = name.split(".")
@@ -60,7 +60,7 @@ class Phase:
         return before.epochs
 
     def _like(self, names: Collection[str]) -> dict[str, Tensor]:
-        """By name a tensor of the type and shape that each must have; what got no gradient has no optimiser's state."""
+        """Tensors of the required types and shapes, by name; parameters without gradient have no optimiser state."""
         found: dict[str, Tensor] = {f"parameter.{i}": parameter for i, parameter in enumerate(self.parameters)}
         found |= {f"also.{i}": tensor for i, tensor in enumerate(self.also)}
         for i, parameter in enumerate(self.parameters):
@@ -71,7 +71,7 @@ class Phase:
 
 
 def check_finite(tensors: Iterable[Tensor], task: int, phase: str, epoch: int) -> None:
-    """Stop where a phase has spoiled a number: its losses, which are computed before each step, may not show it."""
+    """Raise an error if a value is not finite: the losses, computed before each update, may not show it."""
     if not all(tensor.isfinite().all() for tensor in tensors if tensor.is_floating_point()):
         raise RunError(
             f"a weight, or what the optimiser keeps of it, is no longer finite in task {task}, phase {phase!r}, epoch "

@@ -1,4 +1,4 @@
-"""A training step, repeated: plain on a CPU, a captured graph on a GPU."""
+"""A repeated training step: plain on a CPU, a captured CUDA graph on a GPU."""
 
 # S seeds, n steps
 
@@ -11,24 +11,24 @@ from torch import Tensor, nn
 
 from prer.training.optimisers import OPTIMISERS, Name
 
-WARM_UP = 3  # libraries set themselves up in the first calls, which a capture must not see
+WARM_UP = 3  # libraries initialise themselves in the first calls, which must not be captured
 
 
 class Step:
-    """Loss, gradient, update.
+    """Loss, backward pass, update.
 
-    On a GPU the step is a graph: after a few ordinary ones it is captured and replayed, so that hundreds of small
-    kernels cost the host no time. The graph itself takes its batch out of the tensors of many steps. Results are those
-    of the plain path.
+    On a GPU, after a few ordinary steps, the step is captured as a graph and replayed, so that hundreds of small
+    kernels cost the host no time. The graph itself selects its batch from the tensors of many steps. Results equal
+    those of the plain path.
 
     Args:
-        loss: a function of a batch's tensors that gives the loss of each seed [S]. Seeds share no parameter, so the
-            gradient of the sum holds each seed's own.
-        parameters: what is trained.
+        loss: maps the tensors of a batch to the loss of each seed [S]. Seeds share no parameters, so the gradient
+            of the sum holds each seed's own.
+        parameters: the parameters to train.
         optimiser: "adam" or "sgd".
         lr: its learning rate.
-        before_update: called when gradients are there and before they are used.
-        capture: whether a GPU may record the step; not where it asks for numbers on the host.
+        before_update: called after the backward pass and before the update.
+        capture: whether a GPU may capture the step; not if the step needs values on the host.
     """
 
     def __init__(
@@ -66,11 +66,11 @@ class Step:
         return total
 
     def slow_down(self, factor: float) -> None:
-        """Go on with this share of the learning rate."""
+        """Set the learning rate to this fraction of its initial value."""
         self.rate.fill_(factor * self.lr)
 
     def plain(self, *batch: Tensor) -> Tensor:
-        """One step."""
+        """Run one step, and return the loss of each seed [S]."""
         self.optimiser.zero_grad()
         loss = self.loss(*batch)
         loss.sum().backward()

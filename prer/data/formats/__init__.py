@@ -1,1 +1,1 @@
-"""One file format, one file; `data/files.py` chooses among them."""
+"""One module for each file format; `data/files.py` chooses among them."""

@@ -18,15 +18,15 @@ from prer.errors import InputError
 from prer.text import shown
 
 PIXELS = 3 * 32 * 32
-RECORDS_READ = 1000  # records; so the records of a file never stand beside its images as a whole
-MEMBERS = 10_000  # of an archive; CIFAR's have nine
-LIMITS = {1: (10,), 2: (20, 100)}  # how many labels there are, for each byte of labels in a record
+RECORDS_READ = 1000  # records at a time, so that memory never holds all records of a file beside its images
+MEMBERS = 10_000  # maximum members of an archive; CIFAR's have nine
+LIMITS = {1: (10,), 2: (20, 100)}  # number of label bytes in a record: number of labels for each of them
 
 Open = Callable[[], AbstractContextManager[Readable]]
 
 
 class Batch(NamedTuple):
-    """A file of records: some bytes of labels, the last of which counts, and the pixels."""
+    """A file of records: label bytes, of which the last one is used, and pixels."""
 
     name: str
     size: int
@@ -34,7 +34,7 @@ class Batch(NamedTuple):
 
 
 def is_cifar(path: Path) -> bool:
-    """Whether a file can be one of CIFAR's; it has no magic bytes, but its size and its first labels tell."""
+    """Whether a file may be CIFAR's, by its size and first label bytes; the format has no magic bytes."""
     size = path.stat().st_size
     with path.open("rb") as file:
         head = file.read(2)
@@ -47,7 +47,7 @@ def read(path: Path, paths: Sequence[Path]) -> Data:
 
 
 def read_tar(path: Path, packed: bool) -> Data:
-    """The same from a .tar or .tar.gz."""
+    """Images [N, 3, 32, 32] and their labels from a .tar or .tar.gz."""
     with sound(path), gzip.open(path) if packed else path.open("rb") as file:
         limited = Limited(path, cast(io.BufferedIOBase, file))
         with tarfile.open(fileobj=limited, mode="r:") as archive:
@@ -61,7 +61,7 @@ def read_tar(path: Path, packed: bool) -> Data:
 
 
 def _members(archive: tarfile.TarFile) -> Iterator[tarfile.TarInfo]:
-    """The .bin files; links, sparse files and all else is left alone, so it does not matter where it would go."""
+    """Yield the .bin files; links, sparse files and all others are skipped, so their paths cannot do harm."""
     for count, member in enumerate(archive):
         if count == MEMBERS:
             raise EOFError
@@ -77,7 +77,7 @@ def _member(archive: tarfile.TarFile, member: tarfile.TarInfo) -> AbstractContex
 
 
 def _read(path: Path, batches: list[Batch]) -> Data:
-    """Every batch at its place in one array, in the order in which they lie, so that an archive is inflated once."""
+    """Read all batches into one array, in the order of the archive, so that it is inflated only once."""
     train, test = in_parts(sorted(batches, key=lambda batch: batch.name), lambda batch: batch.name)
     extra = _label_bytes(path, train + test)
     counts = {id(batch): batch.size // (PIXELS + extra) for batch in train + test}
@@ -92,7 +92,7 @@ def _read(path: Path, batches: list[Batch]) -> Data:
 
 
 def _label_bytes(path: Path, batches: list[Batch]) -> int:
-    """How many bytes of labels each record has: one in CIFAR-10, two in CIFAR-100."""
+    """Number of label bytes in each record: one in CIFAR-10, two in CIFAR-100."""
     for extra in LIMITS:
         if all(batch.size and batch.size % (PIXELS + extra) == 0 for batch in batches):
             return extra

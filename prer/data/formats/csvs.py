@@ -18,17 +18,17 @@ from prer.data.reading import Reading
 from prer.errors import InputError
 from prer.text import shown
 
-ROWS_READ = 4096  # rows
-LINE = 1 << 24  # characters; more is no line of a table
+ROWS_READ = 4096  # rows at a time
+LINE = 1 << 24  # maximum characters of a line
 
 
 def read(path: Path, label: str = "", known: Reading | None = None) -> Data:
-    """Vectors as float32 and labels from a CSV with a header; commas, semicolons or tabs.
+    """Read float32 vectors and labels from a CSV with a header, separated by commas, semicolons or tabs.
 
     Args:
-        path: of the file.
-        label: the column of labels; the last where none is named.
-        known: how the data of a model was read, where this is to be predicted; then it need not have labels.
+        path: path of the file.
+        label: the label column; empty: the last.
+        known: how the data of a model was read, if this file is to be predicted; labels are then optional.
     """
     with sound(path), about(path), path.open(encoding="utf-8-sig", newline="") as file:
         try:
@@ -71,7 +71,7 @@ def _lines(file: TextIO) -> Iterator[str]:
 
 
 def _blocks(rows: Iterable[list[str]], width: int) -> Iterator[tuple[int, list[list[str]]]]:
-    """Some rows at a time with the number of the first; empty lines are stepped over."""
+    """Yield blocks of rows, each with the number of its first row; empty lines are skipped."""
     numbered = enumerate((row for row in rows if row), 1)
     while some := list(itertools.islice(numbered, ROWS_READ)):
         for number, row in some:
@@ -97,7 +97,7 @@ def _floats(block: list[list[str]], names: Sequence[str], start: int, by: str) -
 
 
 def _as_labels(texts: list[str], name: str) -> np.ndarray:
-    """Whole numbers as numbers, also where they are written as 1.0; anything else as strings, but for fractions."""
+    """Integers if all labels are whole numbers, such as 1 or 1.0, else strings; fractional numbers raise an error."""
     check_names(texts)
     for row, text in enumerate(texts, 1):
         if text.lower() in EMPTY:

@@ -1,4 +1,4 @@
-"""The idx files of MNIST and its relatives: a folder with files of images and of labels, gzipped or not."""
+"""The idx files of MNIST and similar data sets: a folder with image files and label files, gzipped or not."""
 
 # N samples, H and W image
 
@@ -24,7 +24,7 @@ TYPES = {BYTES: np.dtype("u1"), INTS: np.dtype(">i4")}
 
 
 class Idx(NamedTuple):
-    """What the header of an idx file says."""
+    """The header of an idx file."""
 
     path: Path
     packed: bool
@@ -40,7 +40,7 @@ class Pair(NamedTuple):
 
 
 def is_idx(head: bytes) -> bool:
-    """Whether these first bytes are those of an idx file."""
+    """Whether a file that begins with these bytes is an idx file."""
     return len(head) >= 4 and head[:2] == b"\0\0" and head[2] in range(8, 15) and head[3] in range(1, 9)
 
 
@@ -62,7 +62,7 @@ def read(folder: Path, paths: Sequence[Path]) -> Data:
 
 
 def _pairs(folder: Path, paths: Sequence[Path]) -> list[Pair]:
-    """Images and labels whose names are otherwise the same; of a file and its .gz, the one that is unpacked already."""
+    """Pair image and label files by the rest of their names; of a file and its .gz, take the unpacked one."""
     chosen = {path.name.removesuffix(".gz"): path for path in sorted(paths, reverse=True)}
     found: dict[tuple[str, int], Idx] = {}
     for name, path in chosen.items():
@@ -91,7 +91,7 @@ def _checked(pair: Pair) -> Pair:
 
 
 def _header(path: Path) -> Idx:
-    """The type and the shape, both sensible, and no larger than the file can hold."""
+    """Read and validate type and shape; the array must not be larger than the file can hold."""
     with path.open("rb") as start:
         packed = start.read(2) == GZIP
     with sound(path), _opened(path, packed) as file:
@@ -111,7 +111,7 @@ def _header(path: Path) -> Idx:
 
 
 def _fill(idx: Idx, array: np.ndarray) -> np.ndarray:
-    """The numbers after the header, and nothing after them."""
+    """Read the numbers after the header into an array; nothing may follow them."""
     with sound(idx.path), _opened(idx.path, idx.packed) as file:
         file.read(4 + 4 * len(idx.shape))
         fill(file, array)

@@ -27,14 +27,14 @@ if TYPE_CHECKING:
 
 FORMATS = ("PNG", "JPEG", "BMP", "GIF", "WEBP", "TIFF", "PPM")
 SUFFIXES = (".png", ".jpg", ".jpeg", ".bmp", ".gif", ".webp", ".tif", ".tiff", ".ppm", ".pgm")
-PIXELS = 4096 * 4096  # the most an image may have
+PIXELS = 4096 * 4096  # maximum pixels of an image
 GREY = ("1", "L", "LA", "La", "I", "I;16", "I;16B", "I;16L", "F")
 PARTS = ({"train", "training"}, {"test", "testing", "val", "valid", "validation"})
 TEXT = (".txt", ".csv", ".json", ".md", ".xml")
 
 
 class Entry(NamedTuple):
-    """A file below the folder or in the zip: the names of its folders and its own, its bytes, and how to open it."""
+    """A file in the folder or zip: the parts of its path, its size in bytes, and a function that opens it."""
 
     parts: tuple[str, ...]
     size: int
@@ -46,14 +46,14 @@ def read(
 ) -> Data:
     """Images [N, C, H, W], sorted by path, with the names of their folders as labels.
 
-    All grey gives one channel, anything else three. Transparency is dropped, and so is the orientation a camera notes.
+    C is 1 if all images are grey, else 3. Transparency and the camera's orientation tag are ignored.
 
     Args:
         path: a folder or a zip.
-        size: the side that images are brought to; 0 leaves them as they are.
-        fit: how they are brought to it, "resize" or "pad".
-        only: the names of the files that are used of a folder; all where none are named.
-        known: how the data of a model was read, where these are to be predicted; then they need not lie in folders.
+        size: side in pixels to which images are brought; 0 leaves them as they are.
+        fit: how they are brought to that size, "resize" or "pad".
+        only: names of the files to use in a folder; empty: all.
+        known: how the data of a model was read, if these are to be predicted; class folders are then optional.
     """
     if path.is_dir():
         return _read(path, [e for e in _in_folder(path) if not only or e.parts[-1] in only], size, fit, known)
@@ -66,24 +66,24 @@ def read(
 
 
 def is_image(path: Path) -> bool:
-    """Whether a file is one image, by its content or, where that is damaged, by its name."""
+    """Whether a file is an image, by its content or, if that is damaged, by its suffix."""
     from PIL import Image
 
     try:
         with warnings.catch_warnings(action="ignore"), Image.open(path, formats=FORMATS):
             return True
-    except Exception:  # libraries say in too many ways that a file is not what they read
+    except Exception:  # libraries raise too many types of exceptions for other files to list them
         return path.suffix.lower() in SUFFIXES
 
 
 def read_one(path: Path, known: Reading) -> Data:
-    """One image, to be predicted."""
+    """Read one image to predict."""
     entry = Entry((path.name,), path.stat().st_size, lambda: path.open("rb"))
     return _read(path, [entry], known.size, known.fit, known)
 
 
 def _in_folder(folder: Path) -> Iterator[Entry]:
-    """Every file below a folder; each folder once, however links go round."""
+    """Yield every file below a folder; visit each folder once, even if links form a cycle."""
     seen: set[tuple[int, int]] = set()
     waiting: list[tuple[Path, tuple[str, ...]]] = [(folder, ())]
     while waiting:
@@ -96,7 +96,7 @@ def _in_folder(folder: Path) -> Iterator[Entry]:
             path, names = here / entry.name, (*parts, entry.name)
             if entry.is_dir():
                 waiting.append((path, names))
-            elif not entry.is_file() and _is_wanted(names):  # a pipe, or a link to nothing
+            elif not entry.is_file() and _is_wanted(names):  # a pipe, or a broken link
                 raise InputError(f"{shown(path)}: it is no ordinary file; take it away")
             elif entry.is_file():
                 yield Entry(names, entry.stat().st_size, lambda path=path: path.open("rb"))
@@ -120,20 +120,20 @@ def _read(path: Path, entries: list[Entry], size: int, fit: Fit, known: Reading 
 
 
 def _is_wanted(parts: tuple[str, ...]) -> bool:
-    """Leave out what systems and people put beside images."""
+    """Whether to read a file: hidden files, files of the system and text files are left out."""
     hidden = any(part.startswith(".") or part == "__MACOSX" for part in parts)
     return not hidden and parts[-1].lower() not in ("thumbs.db", "desktop.ini") and not parts[-1].lower().endswith(TEXT)
 
 
 def _by_path(entries: list[Entry]) -> list[Entry]:
-    """All of them in the order of their paths, with the folder that each lies in."""
+    """Sort files by path, and keep only the folder and name of each."""
     return [entry._replace(parts=entry.parts[-2:]) for entry in sorted(entries, key=lambda entry: entry.parts)]
 
 
 def _in_parts(entries: list[Entry]) -> tuple[list[Entry], list[Entry]]:
-    """The training and the test part, each in the order of names, without the folders above the classes."""
+    """Training and test part, each sorted by path, without the folders above the class folders."""
     entries = sorted(entries, key=lambda entry: entry.parts)
-    for _ in range(2):  # the folder that was zipped, and a part that is alone
+    for _ in range(2):  # the folder that was zipped, and a lone part
         if len({entry.parts[0] for entry in entries}) == 1 and all(len(entry.parts) > 2 for entry in entries):
             entries = [_below(entry) for entry in entries]
     tops = {entry.parts[0].lower() for entry in entries}
@@ -148,7 +148,7 @@ def _below(entry: Entry) -> Entry:
 
 
 def _pool(path: Path, entries: list[Entry], size: int, fit: Fit, known: Reading | None) -> np.ndarray:
-    """All images in one array, which gets three channels with the first image in colour."""
+    """All images in one array, which grows to three channels at the first colour image."""
     pool, decoded, packed = np.empty((0, 0, 0, 0), np.uint8), 0, sum(entry.size for entry in entries)
     for row, entry in enumerate(entries):
         image = _decoded(path, entry)
@@ -165,7 +165,7 @@ def _pool(path: Path, entries: list[Entry], size: int, fit: Fit, known: Reading 
             raise InputError(f"{shown(path)}: its images have different sizes, {sizes}; set stream.size, 32 say")
         if len(image) > pool.shape[1]:
             pool = np.repeat(pool, 3, axis=1)
-        pool[row] = image  # a grey one fills all channels
+        pool[row] = image  # a grey image fills all channels
     return pool
 
 
@@ -208,15 +208,15 @@ def _check_size(image: Image) -> None:
 
 
 def pixels(image: Image) -> np.ndarray:
-    """An image as bytes [C, H, W], with one channel where it is grey and three where it is not."""
+    """An image as bytes [C, H, W]; C is 1 if it is grey, else 3."""
     if image.mode not in GREY:
         colours = np.ascontiguousarray(np.moveaxis(np.asarray(image.convert("RGB")), -1, 0))
-        # Only the pixels tell whether the colours of a palette are grey, as in a GIF of a grey image.
+        # An image with a palette, such as a GIF, may be grey; only its pixels tell.
         return colours[:1] if image.mode == "P" and (colours == colours[:1]).all() else colours
     if image.mode in ("1", "L", "LA", "La"):
         return np.array(image.convert("L"))[None]
     deep = np.asarray(image, np.float64)[None]
-    most = 1.0 if image.mode == "F" else 65535.0  # 16 bits, whatever they are kept in
+    most = 1.0 if image.mode == "F" else 65535.0  # 16 bits, whatever type stores them
     if not (deep.min() >= 0 and deep.max() <= most):
         raise InputError("an image holds grey values beyond 16 bits, or floats beyond [0, 1]; save it with 8 bits")
     return np.round(deep * (255 / most)).astype(np.uint8)

@@ -1,6 +1,6 @@
-"""MATLAB's .mat files, version 5 to 7: plain numeric arrays, read without ever trusting what a file claims.
+"""MATLAB's .mat files, version 5 to 7: plain numeric arrays, read without trusting the file's claims.
 
-scipy.io.loadmat cannot replace it: it crashes on unknown type codes and on deeply nested cells, and inflates bombs.
+scipy.io.loadmat is not safe: it crashes on unknown type codes and deeply nested cells, and inflates zip bombs.
 """
 
 from __future__ import annotations
@@ -21,20 +21,20 @@ from prer.text import shown
 HEADER, MATRIX, COMPRESSED = 128, 14, 15
 TYPES = {1: "i1", 2: "u1", 3: "<i2", 4: "<u2", 5: "<i4", 6: "<u4", 7: "<f4", 9: "<f8", 12: "<i8", 13: "<u8"}
 COMPLEX, NUMERIC = 0x800, range(6, 16)  # flags and classes of arrays
-VARIABLES = 1000  # more than any such file has
-HEAD = 256  # bytes before the numbers of an array: 240 for 32 axes and a name of 64 characters
-BLOCK = 1 << 16  # packed bytes inflated at a time
+VARIABLES = 1000  # more than any real file has
+HEAD = 256  # bytes to read for the header of an array; 32 axes and a name of 64 characters need 240
+BLOCK = 1 << 16  # compressed bytes to inflate at a time
 
 
 class Element(NamedTuple):
-    """Where an element lies in a file."""
+    """Position of an element in a file."""
 
     start: int
     length: int
     packed: bool
 
     def read(self, file: BinaryIO, most: int) -> bytearray:
-        """Return its first bytes, inflated if they are packed; never inflates more than `most`."""
+        """Return its first bytes, at most `most` of them, inflated if they are compressed."""
         file.seek(self.start)
         if not self.packed:
             return bytearray(file.read(min(self.length, most)))
@@ -65,7 +65,7 @@ def _check_version(path: Path, header: bytes) -> None:
 
 
 def _elements(file: BinaryIO, size: int) -> Iterator[Element]:
-    """Yield the elements of a file that may be arrays; a packed one begins after its tag."""
+    """Yield the elements of a file that may be arrays; a compressed one begins after its tag."""
     start = HEADER
     for _ in range(VARIABLES):
         file.seek(start)
@@ -81,7 +81,7 @@ def _elements(file: BinaryIO, size: int) -> Iterator[Element]:
 
 
 def _described(path: Path, element: Element, head: bytearray) -> dict[str, tuple[Element, int, tuple[int, ...], str]]:
-    """Return where the numbers of an array begin, its shape and its type by its name; nothing if it is not plain."""
+    """Return element, offset of the numbers, shape and type of an array, by its name; empty if it is not plain."""
     kind, _, _, eight, flags = struct.unpack_from("<5I", head)
     if kind != MATRIX or flags & 0xFF not in NUMERIC or flags & COMPLEX:
         return {}
@@ -100,7 +100,7 @@ def _described(path: Path, element: Element, head: bytearray) -> dict[str, tuple
 
 
 def _tag(head: bytearray, place: int) -> tuple[int, int, int]:
-    """Return the type, length and start of some data; up to four bytes may lie in the tag itself."""
+    """Return the type, length and start of a block of data; up to four bytes may be in the tag itself."""
     kind, count = struct.unpack_from("<II", head, place)
     return (kind & 0xFFFF, kind >> 16, place + 4) if kind >> 16 else (kind, count, place + 8)
 
@@ -108,7 +108,7 @@ def _tag(head: bytearray, place: int) -> tuple[int, int, int]:
 def _numbers(file: BinaryIO, element: Element, begin: int, shape: tuple[int, ...], code: str) -> np.ndarray:
     count = math.prod(shape)
     end = -(-(begin + count * np.dtype(code).itemsize) // 8) * 8
-    data = element.read(file, end + 1)  # to the end of a packed one, where zlib compares the checksum
+    data = element.read(file, end + 1)  # to the end of a compressed element, where zlib verifies the checksum
     if element.packed and len(data) > end:
         raise EOFError
     return np.frombuffer(data, code, count, begin).reshape(shape, order="F")

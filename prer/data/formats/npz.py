@@ -1,4 +1,4 @@
-"""NumPy's .npz archives of plain arrays; what they claim is checked first, and nothing in them is unpickled."""
+"""NumPy's .npz archives of plain arrays; their headers are checked first, and nothing is unpickled."""
 
 from __future__ import annotations
 
@@ -19,25 +19,25 @@ from prer.text import shown
 
 
 class Header(NamedTuple):
-    """What an .npy file in the archive says of itself."""
+    """The header of an .npy file."""
 
-    start: int  # of its numbers
+    start: int  # offset of its numbers
     shape: tuple[int, ...]
     fortran: bool
     type: np.dtype
 
 
 class Part(NamedTuple):
-    """The samples and the labels of a part, by their place in the archive."""
+    """The archive members that hold the samples and labels of a part."""
 
     x: zipfile.ZipInfo
     y: zipfile.ZipInfo
 
 
 def read(path: Path, labelled: bool = True) -> Data:
-    """Arrays x, y or x_train, y_train, and as the test part x_test, y_test; samples stay as they are.
+    """Read x, y or x_train, y_train, and x_test, y_test as the test part; samples are not converted.
 
-    Samples that are to be predicted may be x alone.
+    Samples to predict (not `labelled`) may be x alone.
     """
     with opened(path) as (archive, files), about(path):
         if not labelled and "x.npy" in files and "y.npy" not in files:
@@ -74,7 +74,7 @@ def _parts(files: Mapping[str, zipfile.ZipInfo]) -> list[Part]:
 
 
 def _check(headers: list[Header], labels: list[np.ndarray]) -> None:
-    """As many samples as labels, and both parts of one kind; whether a kind will do is asked where samples enter."""
+    """Check that there are as many samples as labels, and that both parts are of one kind; `as_samples` checks more."""
     for header, y in zip(headers, labels, strict=True):
         if header.shape[0] != len(y):
             raise InputError(f"x has {header.shape[0]} samples and y has {len(y)} labels; they must be as many")
@@ -85,7 +85,7 @@ def _check(headers: list[Header], labels: list[np.ndarray]) -> None:
 
 
 def _kind(header: Header) -> str:
-    """Vectors of all numbers become floats, and so do images of truth values."""
+    """The kind that samples get later: vectors of any numbers become floats, and so do boolean images."""
     kind = header.type.kind.replace("u", "i").replace("b", "f")
     return "f" if kind == "i" and len(header.shape) == 2 else kind
 
@@ -96,7 +96,7 @@ def _header(archive: zipfile.ZipFile, info: zipfile.ZipInfo) -> Header:
 
 
 def _header_of(file: IO[bytes], size: int) -> Header:
-    """What the array will be; the file's size must be just what is needed for it."""
+    """Read the header of an array; the size of the file must match it exactly."""
     version = np.lib.format.read_magic(file)
     read = np.lib.format.read_array_header_1_0 if version == (1, 0) else np.lib.format.read_array_header_2_0
     header = Header(file.tell(), *read(file))._replace(start=file.tell())
@@ -111,11 +111,11 @@ def _header_of(file: IO[bytes], size: int) -> Header:
 
 
 def _pool(archive: zipfile.ZipFile, infos: list[zipfile.ZipInfo], headers: list[Header]) -> np.ndarray:
-    """The arrays one after the other in one array, each read into its place."""
+    """Concatenate arrays, each read directly into its place."""
     types = {header.type for header in headers}
     kind = types.pop() if len(types) == 1 else np.result_type(*types)
     if kind.kind == "f" and all(header.type.kind in "iu" for header in headers):
-        kind = np.dtype(np.int64)  # signed and unsigned ones would become floats, which mean something else in images
+        kind = np.dtype(np.int64)  # signed and unsigned would become floats, which mean something else in images
     shapes = [header.shape for header in headers]
     pool, start = np.empty((sum(shape[0] for shape in shapes), *shapes[0][1:]), kind), 0
     for info, header in zip(infos, headers, strict=True):

@@ -17,7 +17,7 @@ from prer.text import shown
 
 
 def read(path: Path, label: str = "", known: Reading | None = None) -> Data:
-    """Vectors as float32, and labels; the arguments are those of a CSV."""
+    """Read float32 vectors and labels; the arguments are those of `csvs.read`."""
     try:
         import pyarrow.parquet as parquet
     except ImportError:

@@ -41,7 +41,7 @@ def read(path: Path, paths: Sequence[Path]) -> Data:
 
 
 def _digits(y: np.ndarray) -> np.ndarray:
-    """Where labels run from 1 to 10, MATLAB's way, 10 stands for the digit 0."""
+    """Replace label 10 by digit 0 if the labels run from 1 to 10, as MATLAB counts."""
     return y % 10 if y.min() >= 1 and y.max() == 10 else y
 
 
@@ -63,7 +63,7 @@ def _part(path: Path) -> Part:
 
 
 def _as_images(shape: tuple[int, ...], count: int) -> tuple[int, ...]:
-    """[H, W, C, N], where MATLAB leaves out a last axis of 1, and grey images have no axis of channels."""
+    """The shape as [H, W, C, N]: MATLAB drops a last axis of 1, and grey images have no channel axis."""
     if len(shape) == 3 and count != 1:
         return (*shape[:2], 1, shape[2])
     return (*shape, *[1] * (4 - len(shape))) if len(shape) <= 4 else (0, 0, 0, 0)

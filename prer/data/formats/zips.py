@@ -1,4 +1,4 @@
-"""Zip archives, looked through before anything in them is read; nothing is ever unpacked to disk."""
+"""Zip archives, checked before anything in them is read; nothing is unpacked to disk."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from prer.errors import InputError
 from prer.text import shown
 
 ENTRIES = 1_000_000
-METHODS = (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED)  # of others, Python inflates more than was asked for
+METHODS = (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED)  # for others, Python inflates more than was requested
 
 
 @contextmanager
 def opened(path: Path) -> Iterator[tuple[zipfile.ZipFile, dict[str, zipfile.ZipInfo]]]:
-    """The archive, and its files by their names with forward slashes."""
+    """Open an archive; yield it and its files, by their names with forward slashes."""
     with sound(path), zipfile.ZipFile(path) as archive:
         if len(archive.filelist) > ENTRIES:
             raise InputError(f"{shown(path)}: it holds more than {ENTRIES} files; give fewer, or a folder")
@@ -33,7 +33,7 @@ def opened(path: Path) -> Iterator[tuple[zipfile.ZipFile, dict[str, zipfile.ZipI
 
 
 def _check(path: Path, name: str, info: zipfile.ZipInfo) -> None:
-    """Refuse what an honest archive does not hold."""
+    """Reject paths out of the archive, encryption and unknown compression."""
     if name.startswith("/") or PureWindowsPath(name).drive or ".." in PurePosixPath(name).parts:
         raise InputError(f"{shown(path)}: {shown(name)!r} leads out of the archive; zip it anew")
     if info.flag_bits & 1:
@@ -43,7 +43,7 @@ def _check(path: Path, name: str, info: zipfile.ZipInfo) -> None:
 
 
 def contents(archive: zipfile.ZipFile, info: zipfile.ZipInfo) -> bytes:
-    """All bytes of a file, and never more than were announced."""
+    """Read all bytes of a file, and never more than the archive announces."""
     with archive.open(info) as file:
         data = file.read(info.file_size)
     if len(data) != info.file_size:

@@ -1,10 +1,10 @@
-/* Convolutions of 4x4 pixels with stride 2 on a CPU, and their mirror images: between large maps and small ones.
+/* 4x4 convolutions with stride 2 on a CPU, and their transposes: between large maps and small ones.
 
 S seeds, B samples; C channels and H, W pixels of the large maps, N channels and Y, X pixels of the small ones, p and q
 padding. Large maps [S, H, W, C, B], small maps [S, Y, X, N, B].
 
-Samples come last in memory, so that each is a lane of a register: no patch is copied, and what lies in the padding is
-left out. B is a multiple of P. */
+Samples come last in memory, so that each register lane holds one sample: no patch is copied, and padding is skipped.
+B is a multiple of P. */
 
 #include <string.h>
 
@@ -17,8 +17,8 @@ typedef struct {
 INLINE int64_t large(const Maps *n) { return n->H * n->W * n->C * n->B; }
 INLINE int64_t small(const Maps *n) { return n->Y * n->X * n->N * n->B; }
 
-/* What the large map has of the patch of a small map's pixel: of its rows those from i to `end`, of each `taps` columns
-from the j-th. The first of these is `at` rows of B from the beginning. */
+/* The part of the patch of a small map's pixel that is inside the large map: rows i up to `end`, in each `taps` columns
+from column j on. It starts `at` rows of B after the beginning of the large map. */
 typedef struct {
     int64_t i, end, j, taps, at;
 } Patch;
@@ -30,7 +30,7 @@ INLINE Patch patch(const Maps *n, int64_t pixel) {
     return (Patch){i, end, j, taps, ((h + i) * n->W + w + j) * n->C};
 }
 
-/* The convolution, by weights [S, N, 4, 4, C] and bias [S, N]. */
+/* The convolution, with weights [S, N, 4, 4, C] and bias [S, N]. */
 void narrow(const Maps *n, const float *in, const float *weight, const float *bias, float *out) {
     int64_t B = n->B, C = n->C, N = n->N;
     for (int64_t s = 0; s < n->S; s++, in += large(n), out += small(n), weight += 16 * C * N, bias += N)
@@ -43,7 +43,7 @@ void narrow(const Maps *n, const float *in, const float *weight, const float *bi
             }
 }
 
-/* Its transpose, by weights [S, 4, 4, C, N] and bias [S, C]. */
+/* Its transpose, with weights [S, 4, 4, C, N] and bias [S, C]. */
 void widen(const Maps *n, const float *in, const float *weight, const float *bias, float *out) {
     int64_t B = n->B, C = n->C, N = n->N;
     for (int64_t s = 0; s < n->S; s++, in += small(n), out += large(n), weight += 16 * C * N, bias += C) {
@@ -60,7 +60,7 @@ void widen(const Maps *n, const float *in, const float *weight, const float *bia
     }
 }
 
-/* The gradient of the weights of both, [S, 4, 4, C, N], with room for B + 16 C rows of P. */
+/* The gradient of the weights of both, [S, 4, 4, C, N]; `room` holds B + 16 C rows of P. */
 void weights(const Maps *n, const float *of_large, const float *of_small, float *gradient, float *room) {
     int64_t B = n->B, C = n->C, N = n->N;
     float *turned = room, *columns = room + B * P;

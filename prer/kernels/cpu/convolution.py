@@ -1,6 +1,6 @@
-"""Stacked convolutions on a CPU, by our own C: what `prer.nn.networks` otherwise asks torch for.
+"""Stacked convolutions on a CPU, in our own C; without it, `prer.nn.convolution` uses torch.
 
-Samples come last in memory here. They stay there until the last layer, since elementwise operations keep strides.
+Samples are the last axis in memory. They stay last until the last layer, since elementwise operations keep strides.
 """
 
 # S seeds, B batch; C channels and H, W pixels of the larger map, N channels and Y, X pixels of the smaller one.
@@ -19,11 +19,11 @@ from torch.autograd.function import once_differentiable
 from prer.kernels.cpu.library import call
 from prer.kernels.geometry import halved
 
-PANEL = 32  # samples that C computes together, at the most
+PANEL = 32  # most samples that C computes together
 
 
 class Sizes(ctypes.Structure):
-    """Those of the maps, as C knows them."""
+    """Sizes of the maps; mirrors the C struct `Maps`."""
 
     _fields_ = tuple((name, ctypes.c_int64) for name in "SBCHWNYXpq")
 
@@ -40,11 +40,11 @@ def mirror(x: Tensor, weight: Tensor, bias: Tensor, padding: Sequence[int], size
 
 
 class Convolution(Function):
-    """From large maps to small ones."""
+    """Convolution, from large maps to small ones."""
 
     @staticmethod
     def forward(ctx: Any, x: Tensor, weight: Tensor, bias: Tensor, sizes: Sizes) -> Tensor:
-        """Sums over patches."""
+        """Forward pass: sums over patches."""
         ctx.sizes, x = sizes, _samples_last(x)
         ctx.save_for_backward(x, weight)
         return _narrowed(sizes, x, weight, bias)
@@ -52,18 +52,18 @@ class Convolution(Function):
     @staticmethod
     @once_differentiable
     def backward(ctx: Any, *grads: Any) -> Any:  # pyrefly: ignore[bad-override]
-        """The mirror image for the maps."""
+        """Backward pass; for the maps it is the transposed convolution."""
         (x, weight), g = ctx.saved_tensors, _samples_last(grads[0])
         of_x = _widened(ctx.sizes, g, weight) if ctx.needs_input_grad[0] else None
         return of_x, _of_weight(ctx.sizes, x, g), g.sum((1, 3, 4)), None
 
 
 class Mirror(Function):
-    """From small maps to large ones."""
+    """Transposed convolution, from small maps to large ones."""
 
     @staticmethod
     def forward(ctx: Any, x: Tensor, weight: Tensor, bias: Tensor, sizes: Sizes) -> Tensor:
-        """Where patches overlap, their sum."""
+        """Forward pass; overlapping patches are summed."""
         ctx.sizes, x = sizes, _samples_last(x)
         ctx.save_for_backward(x, weight)
         return _widened(sizes, x, weight, bias)
@@ -71,7 +71,7 @@ class Mirror(Function):
     @staticmethod
     @once_differentiable
     def backward(ctx: Any, *grads: Any) -> Any:  # pyrefly: ignore[bad-override]
-        """The convolution for the maps."""
+        """Backward pass; for the maps it is the convolution."""
         (x, weight), g = ctx.saved_tensors, _samples_last(grads[0])
         of_x = _narrowed(ctx.sizes, g, weight) if ctx.needs_input_grad[0] else None
         return of_x, _of_weight(ctx.sizes, g, x), g.sum((1, 3, 4)), None

@@ -1,17 +1,17 @@
-/* The blocks of a level in training on a CPU: what prer/blocks.py computes, each way in one call.
+/* The blocks of a level in training on a CPU: the same as prer/kernels/blocks.py, with one call in each direction.
 
 S seeds, K blocks, D = la + lb dimensions, H hidden, V vector of a class, B samples, T panels of P samples.
 
-Within, a matrix of features by samples is cut into panels [T, rows, P]. A panel is what a product's right side needs:
-contiguous, a few registers wide, small enough for the nearest cache. Columns beyond B are cleared before rows are summed.
-NaN stays NaN everywhere, so that a training that diverges is noticed: a comparison is always asked so that it does. */
+Internally, a matrix of features by samples is cut into panels [T, rows, P]. A panel suits the right side of a product:
+contiguous, a few registers wide, small enough for the L1 cache. Columns beyond B are cleared before rows are summed.
+NaN always propagates, so that diverging training is noticed: comparisons are written so that they keep it. */
 
 #include <math.h>
 #include <string.h>
 
 #include "products.h"
 
-/* Who compiled this: another compiler may round otherwise. */
+/* The compiler of this file: another one may round differently. */
 #ifdef __clang__
 const char *const compiler = __VERSION__;
 #else
@@ -23,7 +23,7 @@ typedef struct {
     float eps;
 } Sizes;
 
-/* Panels of a batch; rows of one that are kept for the way back, of each seed and block: normed [D], h [H], out [2 lb]. */
+/* Panels of a batch; rows of each saved for the backward pass, by seed and block: normed [D], h [H], out [2 lb]. */
 INLINE int64_t panels(const Sizes *n) { return (n->B + P - 1) / P; }
 INLINE int64_t rows_kept(const Sizes *n) { return n->la + n->H + 3 * n->lb; }
 
@@ -33,7 +33,7 @@ int64_t scratch(const Sizes *n) {
     return (panels(n) * rows + n->la + n->H + n->V) * P;
 }
 
-/* Those columns of panel t that hold a sample. */
+/* Number of columns of panel t that hold a sample. */
 INLINE int64_t filled(int64_t B, int64_t t) { return B - t * P < P ? B - t * P : P; }
 
 INLINE void clear_beyond(int64_t B, int64_t t, int64_t rows, float *x) {
@@ -51,7 +51,7 @@ static void turn(int64_t T, int64_t N, const float *restrict from, float *restri
                 for (int64_t j = 0; j < P; j++) to[j * P + r] = o + r < N ? from[(t * N + o + r) * P + j] : 0;
 }
 
-/* The gradient of weights [M, N]: panels of what came in, `stride` apart, times turned ones of what went out. */
+/* The gradient of weights [M, N]: panels of inputs, `stride` apart, times transposed panels of output gradients. */
 static void gradient(int64_t B, int64_t M, const float *in, int64_t stride, int64_t N, const float *turned,
                      float *column, float *g) {
     for (int64_t o = 0; o < N; o += P) {
@@ -64,7 +64,7 @@ static void gradient(int64_t B, int64_t M, const float *in, int64_t stride, int6
 
 /* -- rows ------------------------------------------------------------------------------------------------------------ */
 
-/* Rows of B samples into panels, and out of them. */
+/* Copy rows of B samples into panels (cut), and back (join). */
 static void cut(int64_t T, int64_t B, int64_t rows, const float *from, float *to) {
     for (int64_t t = 0; t < T; t++)
         for (int64_t r = 0; r < rows; r++, to += P) {
@@ -79,7 +79,7 @@ static void join(int64_t T, int64_t B, int64_t rows, const float *from, float *t
             memcpy(to + r * B + t * P, from, 4 * filled(B, t));
 }
 
-/* In an order that is the same on every processor of this width. */
+/* Sum in an order that is the same on every processor with this vector width. */
 INLINE float total(float *sums) {
     for (int w = P / 2; w; w /= 2)
         for (int j = 0; j < w; j++) sums[j] += sums[j + w];
@@ -93,12 +93,12 @@ INLINE float row_sum(int64_t T, const float *row, int64_t stride) {
     return total(sums);
 }
 
-/* In vectors, as libm and compilers do one number at a time what has a condition or turns into an integer. */
+/* Written with vectors: libm and compilers do conditions and conversions to integers one number at a time. */
 INLINE vec either(ivec first, vec a, vec b) { return (vec)((first & (ivec)a) | (~first & (ivec)b)); }
 
 INLINE vec size_of(vec x) { return (vec)((ivec)x & 0x7fffffff); }
 
-/* e^-x for x >= 0, to some 1e-7 of it. */
+/* e^-x for x >= 0, with a relative error of about 1e-7. */
 INLINE vec decayed(vec x) {
     x = either(x > 87, (vec){0} + 87, x);
     ivec n = __builtin_convertvector(x * 1.44269504f + 0.5f, ivec);
@@ -109,7 +109,7 @@ INLINE vec decayed(vec x) {
 
 /* -- forward --------------------------------------------------------------------------------------------------------- */
 
-/* Every row with mean 0 and variance 1, but for eps. */
+/* Normalise every row to mean 0 and variance 1, up to eps. */
 static void normalise(const Sizes *n, int64_t T, int64_t stride, float *x, float *normed, float *mean, float *var,
                       float *rstd) {
     int64_t D = n->la + n->lb;
@@ -129,11 +129,11 @@ static void normalise(const Sizes *n, int64_t T, int64_t stride, float *x, float
     }
 }
 
-/* b is scaled and shifted, and all rows go to their places. Where s and shift were, the way back finds the slope of the
-scale's logarithm by s, and the scale. */
+/* Scale and shift b, and permute all rows. s and shift are overwritten with what the backward pass needs: the derivative
+of log(scale) with respect to s, and the scale. */
 static void couple(const Sizes *n, const float *normed, float *restrict out, const int64_t *back, float *x,
                    float *restrict log_det) {
-    /* log sigmoid(t) = min(t, 0) - log(1 + e^-|t|): of many rows one logarithm of their product. */
+    /* log sigmoid(t) = min(t, 0) - log(1 + e^-|t|): one logarithm of the product over many rows. */
     float low[P] = {0}, high[P];
     for (int j = 0; j < P; j++) high[j] = 1;
     for (int64_t r = 0; r < n->la; r++) memcpy(x + back[r] * P, normed + r * P, 4 * P);
@@ -152,7 +152,7 @@ static void couple(const Sizes *n, const float *normed, float *restrict out, con
             AT(s_of + j) = slope * either(t < 0, each, q * each);
             AT(shift_of + j) = scale;
         }
-        if (r % 64 == 63 || r + 1 == n->lb) /* 2^64 is no problem yet */
+        if (r % 64 == 63 || r + 1 == n->lb) /* a product of 64 is at most 2^64 */
             for (int j = 0; j < P; j++) log_det[j] += low[j] - logf(high[j]), low[j] = 0, high[j] = 1;
     }
 }
@@ -187,7 +187,7 @@ void forward(const Sizes *n, const float *u, const float *v, const float *weight
 
 /* -- backward -------------------------------------------------------------------------------------------------------- */
 
-/* From the gradient of normed rows to that of rows; pull is what all log-determinants together are asked to change. */
+/* The gradient of rows from that of normalised rows; `pull` is the summed gradient of all log-determinants. */
 static void normalise_back(const Sizes *n, int64_t T, int64_t stride, const float *g_normed, const float *normed,
                            const float *rstd, float pull, float *g) {
     int64_t D = n->la + n->lb;
@@ -261,9 +261,9 @@ void backward(const Sizes *n, const float *g_u_out, const float *g_log_det, cons
 
 /* -- the prior ------------------------------------------------------------------------------------------------------- */
 
-/* log N(u; mean, e^2h), where the class gives the mean [D] and h = tanh(raw / 2) of raw [D]. Kept for the way back, for each
-seed and panel: rows of w = (u - mean) e^-2h [D] and h [D]. Sizes are a level's, with D = lb and no other half. */
-INLINE vec inverse_scale(vec h) { return decayed(2 * h + 2) * 7.38905610f; } /* e^-(2h + 2) e^2: |h| may be 1 */
+/* log N(u; mean, e^2h), where the class gives the mean [D] and h = tanh(raw / 2) of raw [D]. Saved for backward, for each
+seed and panel: rows of w = (u - mean) e^-2h [D] and h [D]. Sizes are those of a level with D = lb and la = 0. */
+INLINE vec inverse_scale(vec h) { return decayed(2 * h + 2) * 7.38905610f; } /* e^-(2h + 2) e^2: 2h + 2 >= 0 */
 
 void prior_forward(const Sizes *n, const float *u, const float *v, const float *weight, float *log_prob, float *keep,
                    float *room) {

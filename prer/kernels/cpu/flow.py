@@ -1,4 +1,4 @@
-"""The blocks of a level in training, on a CPU: what `prer.kernels.blocks` is, by our own C."""
+"""The blocks of a level in training on a CPU: the same as `prer.kernels.blocks`, in our own C."""
 
 # S seeds, K blocks, D = la + lb dimensions, H hidden, V vector of a class, B batch.
 
@@ -17,14 +17,14 @@ WIDEST = math.inf  # a level may have any width
 
 
 class Sizes(ctypes.Structure):
-    """Those of a level, and its constants, as C knows them."""
+    """Sizes and constants of a level; mirrors the C struct of the same name."""
 
     names = "S", "K", "la", "lb", "H", "V", "B", "bounded"
     _fields_ = (*((name, ctypes.c_int64) for name in names), ("eps", ctypes.c_float))
 
 
 class FusedBlocks(torch.autograd.Function):
-    """What `blocks.Blocks` is, each way in one call."""
+    """The same as `blocks.Blocks`, with one C call in each direction."""
 
     @staticmethod
     def forward(
@@ -41,7 +41,7 @@ class FusedBlocks(torch.autograd.Function):
         bounded: bool,
         eps: float,
     ) -> tuple[Tensor, ...]:
-        """From the data's side to the noise's."""
+        """Forward pass, from the data side to the noise side."""
         (S, K, la, H), (_, D, B) = weight_in.shape, u.shape
         sizes = Sizes(S, K, la, D - la, H, v.shape[1], B, bounded, eps)
         given = [t.contiguous() for t in (u, v, weight_in, weight_condition, bias_in, weight_out, bias_out, back)]
@@ -56,7 +56,7 @@ class FusedBlocks(torch.autograd.Function):
 
     @staticmethod
     def backward(ctx: Any, *grads: Any) -> tuple[Tensor | None, ...]:
-        """And back."""
+        """Backward pass."""
         n, (v, weight_in, weight_condition, weight_out, *_) = ctx.sizes, ctx.saved_tensors
         given = grads[0].contiguous(), grads[1].contiguous(), *ctx.saved_tensors
         made = [torch.empty_like(t) for t in (given[0], v, weight_in, weight_condition)]
@@ -66,11 +66,11 @@ class FusedBlocks(torch.autograd.Function):
 
 
 class Prior(torch.autograd.Function):
-    """The logarithm of the prior of u [S, B], whose mean and scale depend on the class, as `flow.Flow` has it."""
+    """Log-prior of u [S, B], with a mean and scale that depend on the class, as in `flow.Flow`."""
 
     @staticmethod
     def forward(ctx: Any, u: Tensor, v: Tensor, weight: Tensor) -> Tensor:
-        """From u [S, D, B], v [S, V, B] and weight [S, V, 2 D]."""
+        """Forward pass, from u [S, D, B], v [S, V, B] and weight [S, V, 2 D]."""
         (S, D, B), V = u.shape, v.shape[1]
         ctx.sizes = Sizes(S, 1, 0, D, D, V, B)
         u, v, weight = u.contiguous(), v.contiguous(), weight.contiguous()
@@ -81,7 +81,7 @@ class Prior(torch.autograd.Function):
 
     @staticmethod
     def backward(ctx: Any, *grads: Any) -> tuple[Tensor, ...]:
-        """And back."""
+        """Backward pass."""
         n, (v, weight, kept) = ctx.sizes, ctx.saved_tensors
         made = v.new_empty(n.S, n.lb, n.B), torch.empty_like(v), torch.empty_like(weight)
         call("prior_backward", n, grads[0].contiguous(), v, weight, kept, *made, _room("scratch", n, v))
@@ -89,7 +89,7 @@ class Prior(torch.autograd.Function):
 
 
 def _room(name: str, sizes: Sizes, like: Tensor) -> Tensor:
-    """Memory of the size that C asks for."""
+    """An uninitialised buffer of the size that C asks for."""
     count = getattr(loaded(), name)
     count.restype = ctypes.c_int64
     return like.new_empty(count(ctypes.byref(sizes)))

@@ -1,10 +1,10 @@
-"""Our C, built when the package is installed (`setup.py`): a shared library for each set of instructions.
+"""Our C kernels, built when the package is installed (`setup.py`): a shared library for each instruction set.
 
-A library is opened by its full path beside this file. Neither a search path nor an environment variable nor the current
-folder has a say in it, and whoever can write to this folder can change the package itself.
+A library is loaded by its full path, from the folder of this file. Search paths, environment variables and the current
+folder are not used, and whoever can write to this folder can change the package anyway.
 
 The libraries have vectors of different widths and so sum in a different order; `baseline` has no fused multiply-add on
-x86-64. Their results agree but for rounding, and a run notes which one computed.
+x86-64. Their results agree except for rounding, and a run records which one it used.
 """
 
 from __future__ import annotations
@@ -20,20 +20,20 @@ from torch import Tensor
 
 from prer.errors import InputError
 
-# By what torch calls the processor, so that both take the same instructions; the first that was built is opened.
+# By torch's name of the CPU capability, so that both use the same instructions; the first that was built is loaded.
 VARIANTS = {"AVX512": ("avx512", "avx2", "baseline"), "AVX2": ("avx2", "baseline")}
 FUNCTIONS = ("forward", "backward", "prior_forward", "prior_backward", "kept", "scratch", "narrow", "widen", "weights")
 
 
 class Library(ctypes.CDLL):
-    """The functions of our C, and which variant they are."""
+    """Our C functions, with the variant and its compiler."""
 
     made_by: str
 
 
 @functools.cache
 def loaded() -> Library | None:
-    """The library for this processor, where it was built."""
+    """The library for this processor, or None if none was built or kernels are off."""
     variants = VARIANTS.get(torch.backends.cpu.get_cpu_capability(), ("baseline",))
     return next(filter(None, map(_opened, variants)), None) if switched_on() else None
 
@@ -48,7 +48,7 @@ def switched_on() -> bool:
 
 
 def call(name: str, sizes: ctypes.Structure, *tensors: Tensor) -> None:
-    """One of the functions, which know a tensor by where it begins."""
+    """Call a C function with the sizes and the tensors' data pointers."""
     getattr(loaded(), name)(ctypes.byref(sizes), *[ctypes.c_void_p(t.data_ptr()) for t in tensors])
 
 
@@ -58,7 +58,7 @@ def _opened(variant: str) -> Library | None:
         compiler = ctypes.string_at(ctypes.c_char_p.in_dll(found, "compiler"))
         for name in FUNCTIONS:
             getattr(found, name)
-    except (OSError, ValueError, AttributeError):  # not built, for another kind of processor, or of another version
+    except (OSError, ValueError, AttributeError):  # not built, built for another processor, or of another version
         return None
     found.made_by = f"C, {variant}, {compiler.decode(errors='replace')}"
     return found

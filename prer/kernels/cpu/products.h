@@ -1,4 +1,4 @@
-/* Products of small matrices, whose right side is a few registers wide: what all our C is made of. */
+/* Products of small matrices whose right side is a few registers wide: the basis of all our C. */
 
 #include <stdint.h>
 
@@ -19,7 +19,7 @@ typedef uint32_t uvec __attribute__((vector_size(4 * LANES)));
 #define AT(pointer) (*(vec *)(pointer))
 
 /* Rows of C [., P] = bias (none: C itself) + A [., I] X [I, P], where A[r, i] is A[r * down + i * right], and rows of X and
-of C are `wide`. */
+of C are `wide` floats apart. */
 INLINE void tile(const int rows, int64_t I, const float *A, int64_t down, int64_t right, const float *X,
                  int64_t wide, const float *bias, float *C) {
     vec c[TALL][2];

@@ -1,8 +1,8 @@
-"""The blocks of a flow on a GPU: one Triton kernel takes a block towards the noise, another one brings it back.
+"""The blocks of a flow on a GPU: one Triton kernel for the forward pass of a block, another for its backward pass.
 
-What blocks have to wait for are the batch's statistics. A program has all features of a few samples, does a whole block
-for them, and leaves its part of the next block's sums, which the programs of that block add up. They do so in a fixed
-order: the same comes out every time. `blocks.py` has the same mathematics in plain operations.
+Blocks must wait for the batch statistics. A program has all features of a few samples, computes a whole block for them,
+and stores its partial sums for the next block, whose programs add them up. They do so in a fixed order, so that results
+are deterministic. `prer/kernels/blocks.py` has the same mathematics in plain operations.
 """
 
 # S seeds, B batch, D = la + lb dimensions, H hidden, V vector of a class, K blocks, T tiles of samples.
@@ -18,7 +18,7 @@ SIZES = ["eps", "k", "K", "S", "B", "la", "lb", "H", "V", "T"]
 
 @triton.jit
 def _combined(means, squares, row, here, B, D, T, PT: tl.constexpr, BT: tl.constexpr):
-    """Mean and sum of squared deviations of rows, put together from those of all tiles (Chan et al. 1979)."""
+    """Mean and sum of squared deviations of rows, combined from those of all tiles (Chan et al. 1979)."""
     t = tl.arange(0, PT)
     there = (t[:, None] < T) & here[None, :]
     at = t[:, None] * D + row[None, :]
@@ -32,7 +32,7 @@ def _combined(means, squares, row, here, B, D, T, PT: tl.constexpr, BT: tl.const
 
 @triton.jit
 def _leave(means, squares, x, row, here, inside, count):
-    """Mean and sum of squared deviations of a tile's rows."""
+    """Store mean and sum of squared deviations of a tile's rows."""
     mean = tl.sum(tl.where(inside[None, :], x, 0.0), 1) / count
     off = tl.where(inside[None, :], x - mean[:, None], 0.0)
     tl.store(means + row, mean, mask=here)
@@ -41,7 +41,7 @@ def _leave(means, squares, x, row, here, inside, count):
 
 @triton.jit
 def _summed(sums, row, here, D, T, PT: tl.constexpr):
-    """The sum over tiles, for rows."""
+    """Sum over tiles, for rows."""
     t = tl.arange(0, PT)
     there = (t[:, None] < T) & here[None, :]
     return tl.sum(tl.load(sums + t[:, None] * D + row[None, :], mask=there, other=0.0), 0)
@@ -54,7 +54,7 @@ def _sigmoid(x):
 
 @triton.jit(do_not_specialize=SIZES)
 def tile_statistics(u, means, squares, B, D, T, PD: tl.constexpr, BT: tl.constexpr):
-    """What a block leaves for the next, of what enters a level."""
+    """Store the statistics of a level's input, as each block does for the next one."""
     t, s = tl.program_id(0), tl.program_id(1).to(tl.int64)
     row, cols = tl.arange(0, PD), t * BT + tl.arange(0, BT)
     here, inside = row < D, cols < B
@@ -65,13 +65,13 @@ def tile_statistics(u, means, squares, B, D, T, PD: tl.constexpr, BT: tl.constex
 
 @triton.jit(do_not_specialize=SIZES)
 def block_forward(
-    u, means, squares, v, weight_in, weight_v, bias_in, weight_out, bias_out, back,  # what is there
-    u_next, means_next, squares_next, normed, mean_of, rstd_of, h_of, s_of, log_det,  # what is made
+    u, means, squares, v, weight_in, weight_v, bias_in, weight_out, bias_out, back,  # inputs
+    u_next, means_next, squares_next, normed, mean_of, rstd_of, h_of, s_of, log_det,  # outputs
     eps, k, K, S, B, la, lb, H, V, T,
     BOUNDED: tl.constexpr, PH: tl.constexpr, PB: tl.constexpr, PT: tl.constexpr,
     BT: tl.constexpr, KC: tl.constexpr, PRECISION: tl.constexpr,
 ):  # fmt: skip
-    """Norm, coupling and permutation of some samples in block k."""
+    """Norm, coupling and permutation of a tile of samples in block k."""
     t, s = tl.program_id(0), tl.program_id(1).to(tl.int64)
     D, ks, sk = la + lb, k * S + s, s * K + k
     cols, n = t * BT + tl.arange(0, BT), B.to(tl.float32)
@@ -116,7 +116,7 @@ def block_forward(
         h += tl.dot(tl.trans(w), x, input_precision=PRECISION)
     h = tl.maximum(h, 0.0)
     tl.store(h_of + hs[:, None] * B + cols[None, :], h, mask=(hs[:, None] < H) & inside[None, :])
-    tl.debug_barrier()  # what this program has stored it now loads, by other threads
+    tl.debug_barrier()  # other threads of this program now load what was stored
 
     row = tl.arange(0, PB)
     here = row < lb
@@ -155,11 +155,11 @@ def block_forward(
 
 @triton.jit
 def _through_norm(g, normed, rstd, sums, dots, g_log_dets, row, here, whole, at, B, D, T, PT: tl.constexpr):
-    """The gradient of what a norm was given, from that of what it gave."""
+    """Gradient of a norm's input, from the gradient of its output."""
     n = B.to(tl.float32)
     x = tl.load(normed + at, mask=whole, other=0.0)
     mean = _summed(sums, row, here, D, T, PT) / n
-    # The norm has its own part in the log-determinant: every sample's pulls at the variance.
+    # The norm is part of the log-determinant, so the gradients of all samples' log-determinants act on the variance.
     dot = (_summed(dots, row, here, D, T, PT) + g_log_dets) / (n - 1.0)
     r = tl.load(rstd + row, mask=here, other=0.0)
     return (tl.load(g + at, mask=whole, other=0.0) - mean[:, None] - x * dot[:, None]) * r[:, None]
@@ -167,18 +167,18 @@ def _through_norm(g, normed, rstd, sums, dots, g_log_dets, row, here, whole, at,
 
 @triton.jit(do_not_specialize=SIZES)
 def block_backward(
-    g, sums, dots, normed, rstd, h_of, s_of, weight_in, weight_out, back, g_log_det, g_log_dets,  # what is there
-    g_next, sums_next, dots_next, g_out, g_in,  # what is made
+    g, sums, dots, normed, rstd, h_of, s_of, weight_in, weight_out, back, g_log_det, g_log_dets,  # inputs
+    g_next, sums_next, dots_next, g_out, g_in,  # outputs
     k, K, S, B, la, lb, H, T,
     BOUNDED: tl.constexpr, PH: tl.constexpr, PB: tl.constexpr, PT: tl.constexpr,
     BT: tl.constexpr, KC: tl.constexpr, PRECISION: tl.constexpr,
 ):  # fmt: skip
-    """From the gradient of what the next norm gave, slot k + 1, to that of what this block's norm gave."""
+    """From the gradient of the next norm's output, slot k + 1, to that of the output of this block's norm."""
     t, s = tl.program_id(0), tl.program_id(1).to(tl.int64)
     D, ks, sk, after = la + lb, k * S + s, s * K + k, (k + 1) * S + s
     cols = t * BT + tl.arange(0, BT)
     inside = cols < B
-    # Of the next block's norm.
+    # For the next block's norm.
     g += s * D * B
     sums += s * T * D
     dots += s * T * D
@@ -220,7 +220,7 @@ def block_backward(
     tl.store(g_next + la * B + at, g_b, mask=whole)
     tl.store(sums_next + la + row, tl.sum(g_b, 1), mask=here)
     tl.store(dots_next + la + row, tl.sum(g_b * x, 1), mask=here)
-    tl.debug_barrier()  # what this program has stored it now loads, by other threads
+    tl.debug_barrier()  # other threads of this program now load what was stored
 
     hs = tl.arange(0, PH)
     g_h = tl.zeros((PH, BT), tl.float32)

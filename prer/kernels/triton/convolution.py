@@ -1,7 +1,7 @@
-"""Stacked convolutions on a GPU: patches, and one product of matrices for all seeds.
+"""Stacked convolutions on a GPU: patches, and one matrix product for all seeds.
 
-cuDNN takes seeds as groups and computes them one after another; a product takes many at once. Taking patches out of
-maps and folding maps out of patches are each other's gradient, and torch knows that of a product.
+cuDNN treats seeds as groups and computes them one after another; a product computes many at once. Extracting patches
+from maps and folding patches into maps are each other's backward pass; torch provides that of the product.
 """
 
 # S seeds, B batch; C channels and H, W pixels of the larger map, N channels and Y, X pixels of the smaller one;
@@ -21,12 +21,12 @@ from torch.autograd import Function
 from prer.kernels.geometry import halved
 from prer.kernels.triton import maps
 
-ROWS, COLUMNS = 32, 64  # of a tile; one choice for all, since each further one takes a second to compile
-PROGRAMS = 132  # the processors of a large GPU; a constant, so that no sum depends on the GPU
+ROWS, COLUMNS = 32, 64  # of a tile; one size for all, since each further one takes a second to compile
+PROGRAMS = 132  # multiprocessors of a large GPU; a constant, so that no sum depends on the GPU
 
 
 class Geometry(NamedTuple):
-    """Where patches lie."""
+    """Sizes of maps and padding, which say where patches lie."""
 
     C: int
     H: int
@@ -54,9 +54,9 @@ def mirror(x: Tensor, weight: Tensor, bias: Tensor, padding: Sequence[int], size
 
 
 def _products(rows: Tensor, matrix: Tensor, bias: Tensor | None = None) -> Tensor:
-    """Rows [S, M, i] times a matrix [S, i, o], cut into shares of rows so that the matrix's gradient is, too.
+    """Rows [S, M, i] times a matrix [S, i, o], split into groups of rows so that the matrix's gradient is split too.
 
-    That gradient sums over very many rows for very few numbers, by which a few processors would be kept busy.
+    That gradient has very few entries, each a sum over very many rows: unsplit it would use only a few processors.
     """
     S, M, _ = rows.shape
     tiles = S * prod(-(-size // 64) for size in matrix.shape[1:])
@@ -71,11 +71,11 @@ def _repeated(x: Tensor, shares: int) -> Tensor:
 
 
 class _Seeded(Function):
-    """A function of tensors [S, ...]: whatever is mapped over is more seeds."""
+    """Autograd function of tensors [S, ...] for which `vmap` treats a mapped axis as more seeds."""
 
     @classmethod
     def vmap(cls, info: Any, in_dims: Sequence[Any], *inputs: Any) -> tuple[Any, Any]:
-        """Take the mapped axis and that of seeds as one."""
+        """Merge the mapped axis with the seed axis."""
         count, flat = info.batch_size, []
         for x, dim in zip(inputs, in_dims, strict=True):
             if isinstance(x, Tensor):
@@ -89,7 +89,7 @@ class Patches(_Seeded):
 
     @staticmethod
     def forward(x: Tensor, at: Geometry) -> Tensor:
-        """One patch for each pixel of the smaller map."""
+        """Extract one patch for each pixel of the smaller map."""
         patches = x.new_empty(*x.shape[:2], at.Y, at.X, 16 * at.C)
         pixels = patches.numel() // (16 * at.C)
         _launch(maps.gather, pixels, 16 * at.C, (x.contiguous(), patches), at)
@@ -97,12 +97,12 @@ class Patches(_Seeded):
 
     @staticmethod
     def setup_context(ctx: Any, inputs: tuple[Any, ...], output: Any) -> None:
-        """Keep the geometry."""
+        """Save the geometry for the backward pass."""
         ctx.at = inputs[1]
 
     @staticmethod
     def backward(ctx: Any, *grads: Any) -> Any:
-        """Every pixel has as many gradients as patches."""
+        """Sum the gradients of all patches that contain a pixel."""
         return Folded.apply(grads[0], None, ctx.at), None
 
 
@@ -111,21 +111,21 @@ class Folded(_Seeded):
 
     @staticmethod
     def forward(patches: Tensor, bias: Tensor | None, at: Geometry) -> Tensor:
-        """Where patches overlap, their sum."""
+        """Fold the patches; where they overlap, they are summed."""
         y = patches.new_empty(*patches.shape[:2], at.H, at.W, at.C)
-        given = (patches, 0) if bias is None else (bias.contiguous(), 1)  # without one no other kernel is compiled
+        given = (patches, 0) if bias is None else (bias.contiguous(), 1)  # a dummy bias saves compiling another kernel
         width = at.W * at.C
         _launch(maps.fold, y.numel() // width, width, (patches.contiguous(), *given, y, y.shape[1]), at)
         return y
 
     @staticmethod
     def setup_context(ctx: Any, inputs: tuple[Any, ...], output: Any) -> None:
-        """Keep the geometry."""
+        """Save the geometry for the backward pass."""
         ctx.at = inputs[2]
 
     @staticmethod
     def backward(ctx: Any, *grads: Any) -> Any:
-        """Every patch has the gradients of its pixels."""
+        """Extract the gradients of each patch's pixels."""
         of_bias = grads[0].sum((1, 2, 3)) if ctx.needs_input_grad[1] else None
         return Patches.apply(grads[0], ctx.at), of_bias, None
 

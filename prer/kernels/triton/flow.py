@@ -1,4 +1,4 @@
-"""The blocks of a level in training, on a GPU: what `prer.kernels.blocks` is, by kernels of our own."""
+"""The blocks of a level in training on a GPU: the same as `prer.kernels.blocks`, by our own kernels."""
 
 # S seeds, B batch, D = la + lb dimensions, H hidden, V vector of a class, K blocks, T tiles of samples.
 
@@ -16,11 +16,11 @@ from prer.kernels.triton import blocks
 BT, KC = 16, 16  # samples of a tile, rows of a chunk of a product
 WIDTHS = 64, 256, 512  # a level's width is padded to one of these; each is one more kernel to compile
 WIDEST = WIDTHS[-1]
-PRECISION = "ieee"  # of products; the faster ones gain next to nothing here
+PRECISION = "ieee"  # of products; lower precision is hardly faster here
 
 
 class FusedBlocks(torch.autograd.Function):
-    """What `blocks.Blocks` is, by these kernels."""
+    """The same as `blocks.Blocks`, by these kernels."""
 
     @staticmethod
     def forward(
@@ -37,7 +37,7 @@ class FusedBlocks(torch.autograd.Function):
         bounded: bool,
         eps: float,
     ) -> tuple[Tensor, Tensor, Tensor, Tensor]:
-        """From the data's side to the noise's."""
+        """Forward pass, from the data side to the noise side."""
         sizes = Sizes(u, v, weight_in, bounded)
         layers = weight_in, weight_condition, bias_in, weight_out, bias_out
         u, log_det, mean, *passed = _forward(u, v, tuple(t.contiguous() for t in layers), back, sizes, eps)
@@ -52,7 +52,7 @@ class FusedBlocks(torch.autograd.Function):
 
     @staticmethod
     def backward(ctx: Any, *grads: Any) -> tuple[Tensor | None, ...]:
-        """And back."""
+        """Backward pass."""
         normed, rstd, h, s, v, weight_in, weight_condition, weight_out, back = ctx.saved_tensors
         layers = weight_in.contiguous(), weight_out.contiguous()
         g_u, g_in, g_out = _backward(grads[0], grads[1], (normed, rstd, h, s), layers, back, ctx.sizes)
@@ -69,21 +69,21 @@ class Sizes:
         self.lb, self.T = self.D - self.la, triton.cdiv(self.B, BT)
         wide = next(w for w in WIDTHS if w >= self.D)
         pads = {"PH": wide, "PB": wide // 2, "PT": triton.next_power_of_2(self.T), "BT": BT, "KC": KC}
-        # Without stages: loops are short, and to overlap their rounds takes long to compile.
+        # One stage: loops are short, and pipelining them takes long to compile.
         self.constants: dict[str, Any] = pads | {"BOUNDED": bounded, "PRECISION": PRECISION, "num_stages": 1}
 
     @property
     def grid(self) -> tuple[int, int]:
-        """A program for each tile of samples and each seed."""
+        """One program for each tile of samples and each seed."""
         return self.T, self.S
 
 
 def _forward(
     u: Tensor, v: Tensor, layers: tuple[Tensor, ...], back: Tensor, sizes: Sizes, eps: float
 ) -> tuple[Tensor, ...]:
-    """All blocks: u, log-determinant, means, and what the way back needs.
+    """Forward pass of all blocks: u, log-determinant, means, and what the backward pass needs.
 
-    The normed inputs and their scales have one slot more, of a norm that changes nothing: behind the last is none.
+    The normalised inputs and their scales have one extra slot, an identity norm, as no norm follows the last block.
     """
     S, K, D, B, H, T = sizes.S, sizes.K, sizes.D, sizes.B, sizes.H, sizes.T
     normed, rstd = u.new_zeros(K + 1, S, D, B), u.new_ones(K + 1, S, D)
@@ -103,7 +103,7 @@ def _forward(
 def _backward(
     g: Tensor, g_log_det: Tensor, passed: tuple[Tensor, ...], layers: tuple[Tensor, ...], back: Tensor, sizes: Sizes
 ) -> tuple[Tensor, Tensor, Tensor]:
-    """All blocks: the gradients of u, and of what every first and last layer gave."""
+    """Backward pass of all blocks: gradients of u, and of the outputs of every first and last layer."""
     S, K, D, B, H, T = sizes.S, sizes.K, sizes.D, sizes.B, sizes.H, sizes.T
     g_out, g_in = g.new_empty(K, S, 2 * sizes.lb, B), g.new_empty(K, S, H, B)
     g, g_log_det = g.contiguous(), g_log_det.contiguous()

@@ -1,6 +1,6 @@
-"""Triton's kernels around the products of a convolution: patches out of maps, and maps out of patches.
+"""Triton kernels around the products of a convolution: maps to patches, and patches to maps.
 
-Channels come last in memory here, so that a row of a patch, four pixels with all their channels, lies in one piece.
+Channels come last in memory here, so that a row of a patch, four pixels with all their channels, is contiguous.
 """
 
 # S seeds, B batch; C channels and H, W pixels of the larger map, Y, X pixels of the smaller one; p and q padding.

@@ -1,4 +1,4 @@
-"""Who computes the points of a sweep."""
+"""Engines, which run the points of a sweep."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from prer.text import did_you_mean
 
 
 def engine(name: str, workers: int | None = None) -> Engine:
-    """The engine of this name, with so many workers or one for each core that is ours."""
+    """The engine of this name, with `workers` workers, or one for each available core."""
     if name in ("ray", "slurm"):
         raise InputError(f"the engine {name} comes later; take --engine local")
     if name != "local":

@@ -15,13 +15,13 @@ from prer.runs.folder import RunFolder
 
 @dataclass(frozen=True)
 class Outcome:
-    """How a point ended.
+    """The outcome of one point of a sweep.
 
     Attributes:
         experiment: the point.
         folder: its folder.
-        error: why it failed; empty where it did not.
-        trained: whether it ran now; False where it had ended before.
+        error: why it failed; empty if it did not.
+        trained: whether it ran now; False if it had ended before.
     """
 
     experiment: Experiment
@@ -31,10 +31,10 @@ class Outcome:
 
 
 class Runs(Iterator[Outcome], ABC):
-    """The outcomes of runs, each when it ends; whoever closes or interrupts this stops the runs.
+    """Iterator over the outcomes of runs, each as it ends; closing or interrupting it stops the runs.
 
     Attributes:
-        waiting: the experiments that have not begun.
+        waiting: the experiments that have not started.
     """
 
     waiting: Collection[Experiment]
@@ -42,7 +42,7 @@ class Runs(Iterator[Outcome], ABC):
     @property
     @abstractmethod
     def running(self) -> Sequence[RunFolder]:
-        """The folders of those that run now."""
+        """The folders of the active runs."""
 
     @abstractmethod
     def close(self) -> None:
@@ -54,13 +54,13 @@ class Engine(ABC):
 
     @abstractmethod
     def run(self, experiments: Iterable[Experiment], out: Path) -> Runs:
-        """Run the experiments that are not finished, and tell of each when it ends; one that fails stops no other."""
+        """Run the unfinished experiments and yield each outcome as it ends; a failed run does not stop the others."""
 
 
 def ended_before(experiment: Experiment, out: Path) -> Outcome | None:
-    """The outcome of a point that is finished, or whose folder cannot be used; None where it must run."""
+    """The outcome of a point that is finished, or whose folder cannot be used; None if it must run."""
     folder = RunFolder(experiment.path(out))
-    if not os.path.lexists(folder.path):  # as of most points of a large sweep
+    if not os.path.lexists(folder.path):  # the case for most points of a large sweep
         return None
     try:
         folder.claim(experiment.is_same)

@@ -19,15 +19,15 @@ from prer.runs.folder import RunFolder
 from prer.signals import on_stop
 from prer.sweeps.engines.base import Engine, Outcome, Runs, ended_before
 
-PAUSE = 0.05  # seconds between two looks at the workers: nothing beside the seconds that a run takes
+PAUSE = 0.05  # seconds between two polls of the workers: short beside the time of a run
 
 
-GRACE = 10  # seconds in which a worker that is asked to end must do so
+GRACE = 10  # seconds after SIGTERM before a worker is killed
 
 
 @dataclass(frozen=True)
 class Local(Engine):
-    """Processes on this machine, so many at a time."""
+    """Runs experiments as processes on this machine, `workers` at a time."""
 
     workers: int
 
@@ -37,7 +37,7 @@ class Local(Engine):
 
 
 class Processes(Runs):
-    """Runs as processes."""
+    """The runs of a local engine."""
 
     def __init__(self, experiments: Iterable[Experiment], out: Path, workers: int) -> None:
         known = [(experiment, ended_before(experiment, out)) for experiment in experiments]
@@ -47,11 +47,11 @@ class Processes(Runs):
 
     @property
     def running(self) -> list[RunFolder]:
-        """The folders of those that run now."""
+        """The folders of the active runs."""
         return [worker.folder for worker in self._workers]
 
     def __next__(self) -> Outcome:
-        """The next one that ends."""
+        """The outcome of the next run that ends."""
         return next(self._outcomes)
 
     def close(self) -> None:
@@ -81,14 +81,14 @@ class Worker:
         self.experiment, self.folder = experiment, RunFolder(experiment.path(out))
         file, self.errors = folder / f"{experiment.folder}.toml", folder / f"{experiment.folder}.err"
         file.write_text(experiment.to_toml(), "utf-8")
-        # Not of our group: a terminal's Ctrl-C would reach it, too, and our SIGTERM, a second signal, end its saving.
-        # Nothing is ever written to its standard input: when this process ends, that is closed, and so the worker ends.
+        # A session of its own: otherwise Ctrl-C would also reach it, and our SIGTERM, a second signal, abort its save.
+        # Nothing is ever written to its standard input, which closes when this process ends; then the worker ends, too.
         pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.DEVNULL, "start_new_session": True}
         with self.errors.open("wb") as errors:
             self.process = subprocess.Popen(command(file, out), stderr=errors, env=environment(), **pipes)
 
     def outcome(self) -> Outcome:
-        """How the process ended."""
+        """The outcome of the process."""
         self.process.communicate()
         code, lines = self.process.returncode, self.errors.read_text("utf-8", "replace").splitlines()
         error = lines[-1].removeprefix("prer: ") if lines else f"its process ended with {code}"
@@ -98,18 +98,18 @@ class Worker:
 
 
 def command(file: Path, out: Path) -> list[str]:
-    """The command that runs an experiment; -P, so that what lies in the current folder is not imported."""
+    """The command that runs an experiment; -P, so that nothing is imported from the current folder."""
     return [sys.executable, "-P", "-m", "prer.cli.worker", str(file), "--quiet", "--out", str(out)]
 
 
 def environment() -> dict[str, str]:
-    """A worker has one thread, as the others have the other cores, and runs our own code, wherever that is."""
+    """Environment of a worker: one thread, as other workers use the other cores, and this copy of prer on the path."""
     paths = [str(Path(__file__).parents[3]), *filter(None, [os.environ.get("PYTHONPATH")])]
     return os.environ | {"OMP_NUM_THREADS": "1", "PYTHONPATH": os.pathsep.join(paths)}
 
 
 def end(workers: Sequence[Worker]) -> None:
-    """End the processes, those first that listen."""
+    """Terminate the processes, and kill those that do not end in time."""
     for worker in workers:
         worker.process.terminate()
     for worker in workers:
@@ -117,12 +117,12 @@ def end(workers: Sequence[Worker]) -> None:
             worker.process.wait(GRACE)
         except subprocess.TimeoutExpired:
             worker.process.kill()
-        worker.process.communicate()  # not before: a worker whose standard input is closed would be told to end twice
+        worker.process.communicate()  # not earlier: closing its standard input would tell the worker to end again
 
 
 @contextmanager
 def noted_signals() -> Iterator[Callable[[], None]]:
-    """Note Ctrl-C and SIGTERM, to be obeyed by a call: none may come between a process's start and our knowing it."""
+    """Defer Ctrl-C and SIGTERM until the yielded function is called, so that no process is started unrecorded."""
     noted: list[int] = []
 
     def obey() -> None:
@@ -134,5 +134,5 @@ def noted_signals() -> Iterator[Callable[[], None]]:
 
 
 def cores() -> int:
-    """How many cores this process may use."""
+    """The number of cores this process may use."""
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
