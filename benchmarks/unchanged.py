@@ -346,6 +346,9 @@ def line_of(name, record):
 
 
 def commit_of(checkout):
+    """The commit of a checkout; a copy without one has its name in a file COMMIT."""
+    if (checkout / "COMMIT").exists():
+        return (checkout / "COMMIT").read_text().strip()
     command = ["git", "-C", str(checkout), "describe", "--always", "--dirty", "--abbrev=12"]
     try:
         return subprocess.run(command, capture_output=True, text=True, check=True).stdout.strip()

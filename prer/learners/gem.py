@@ -19,7 +19,7 @@ from prer.learners.memory import chosen
 from prer.settings import setting
 from prer.streams.task import Task
 
-FEW = 6  # past tasks for which all guesses are tried at once
+FEW = 6  # past tasks up to which all guesses are solved at once
 MOST = 2048  # samples of a seed's memory that pass the encoder together
 
 
@@ -43,7 +43,7 @@ class GEM(Learner):
 
     @property
     def capturable(self) -> bool:  # pyrefly: ignore[bad-override]
-        """As long as the quadratic programme is small; the way to solve a large one depends on the numbers in it."""
+        """Up to FEW past tasks; with more, the number of rounds of the solver depends on the gradients."""
         return len(self.tasks_) - 1 <= FEW
 
     def notes(self) -> dict[str, Any]:
@@ -166,55 +166,48 @@ def project(g: Tensor, G: Tensor, margin: float = 0.0) -> Tensor:
 
 
 def nonnegative(A: Tensor, b: Tensor) -> Tensor:
-    """Argmin v A v / 2 + b v over v >= 0, for each of a batch of problems [S, T, T] and [S, T]."""
+    """Argmin v A v / 2 + b v over v >= 0, for each of a batch of problems [S, T, T] and [S, T].
+
+    Block principal pivoting (Portugal, Judice and Vicente 1994): guess which v are positive, solve for those, exchange
+    the wrong ones, and repeat until none is wrong. As this may cycle, after T rounds only the first wrong one is
+    exchanged, which ends in exact arithmetic (Murty 1974). Up to FEW variables all 2^T guesses are solved at once and
+    the best is taken: no round follows, and the operations do not depend on the numbers, so a GPU can capture them.
+    """
+    T = A.shape[1]
     scale = A.diagonal(dim1=1, dim2=2).clamp_min(1e-300).sqrt()
     A, b = A / (scale.unsqueeze(1) * scale.unsqueeze(2)), b / scale
-    size = b.abs().amax(1, keepdim=True).clamp_min(1e-300)  # so that bounds on what is zero do not depend on |g|
-    A = A + 1e-12 * torch.eye(A.shape[1], dtype=A.dtype, device=A.device)  # of two equal rows either may do
-    v = enumerated(A, b / size) if A.shape[1] <= FEW else pivoted(A, b / size)
-    return v.clamp_min(0) * size / scale
-
-
-def enumerated(A: Tensor, b: Tensor) -> Tensor:
-    """The best of all 2^T guesses which v are positive: always the same operations, whatever the numbers."""
-    T = A.shape[1]
-    numbers = torch.arange(2**T, device=A.device).unsqueeze(1)
-    free = numbers.bitwise_right_shift(torch.arange(T, device=A.device)).bitwise_and(1).bool()  # [2^T, T]
-    both = free.unsqueeze(1) & free.unsqueeze(2)
-    left = torch.where(both, A.unsqueeze(1), torch.diag_embed((~free).to(A.dtype)))
-    rows = torch.cat([left, torch.where(free, -b.unsqueeze(1), 0.0).unsqueeze(3)], dim=3)  # [S, 2^T, T, T + 1]
-    for k in range(T):  # Gauss and Jordan; no pivots are needed where a matrix is positive definite
-        pivot = rows[:, :, k : k + 1] / rows[:, :, k : k + 1, k : k + 1]
-        others = rows[..., k : k + 1] * (torch.arange(T, device=A.device) != k).unsqueeze(1)
-        rows = torch.where((torch.arange(T, device=A.device) == k).unsqueeze(1), pivot, rows - others * pivot)
-    v = rows[..., -1]
-    value = ((v @ A) * v).sum(2) / 2 + (v * b.unsqueeze(1)).sum(2)
-    value = torch.where((v >= -1e-10).all(2) & value.isfinite(), value, torch.inf)
-    return v.gather(1, value.argmin(1)[:, None, None].expand(-1, 1, T)).squeeze(1)
-
-
-def pivoted(A: Tensor, b: Tensor) -> Tensor:
-    """Block principal pivoting (Portugal, Judice and Vicente 1994).
-
-    Guess which v are positive, solve, exchange the wrong ones; where that does not get better, one at a time, which
-    ends always.
-    """
-    T, free = A.shape[1], b < 0
-    fewest, patience = torch.full_like(free[:, :1], T + 1, dtype=torch.long), torch.full_like(free[:, :1], 3).long()
-    numbers = torch.arange(T, device=A.device)
-    v = torch.zeros_like(b)
-    for _ in range(20 * T + 20):
-        both = free.unsqueeze(1) & free.unsqueeze(2)
-        system = torch.where(both, A, torch.diag_embed((~free).to(A.dtype)))
-        v = torch.linalg.solve(system, torch.where(free, -b, torch.zeros_like(b)))
-        slope = (A @ v.unsqueeze(2)).squeeze(2) + b
-        wrong = torch.where(free, v < -1e-10, slope < -1e-10)
-        count = wrong.sum(1, keepdim=True)
-        if not count.any():
+    size = b.abs().amax(1, keepdim=True).clamp_min(1e-300)  # so that tolerances do not depend on |g|
+    A = A + 1e-12 * torch.eye(T, dtype=A.dtype, device=A.device)  # of two equal rows either may do
+    b = (b / size).unsqueeze(1)
+    free = all_guesses(T, A.device) if T <= FEW else b < 0  # [1 or S, N guesses, T]
+    v = solved(A, b, free)
+    for turn in range(0 if T <= FEW else 20 * T + 20):
+        single = turn >= T
+        if single:
+            v = v + solved(A, v @ A + b, free)  # refine, or rounding may lead to a cycle after all
+        wrong = torch.where(free, v, v @ A + b) < -1e-10  # a negative v, or a negative slope where v is 0
+        if not wrong.any():
             break
-        better = count < fewest
-        patience = torch.where(better, torch.full_like(patience, 3), patience - 1)
-        fewest = torch.minimum(fewest, count)
-        last = numbers == torch.where(wrong, numbers, torch.full_like(numbers, -1)).amax(1, keepdim=True)
-        free = free ^ torch.where(patience >= 0, wrong, wrong & last)
-    return v
+        free = free ^ (wrong & (wrong.cumsum(2) == 1) if single else wrong)
+        v = solved(A, b, free)
+    value = ((v @ A) * v).sum(2) / 2 + (v * b).sum(2)
+    best = torch.where((v >= -1e-10).all(2) & value.isfinite(), value, torch.inf).argmin(1)
+    return v.take_along_dim(best[:, None, None], 1).squeeze(1).clamp_min(0) * size / scale
+
+
+def all_guesses(T: int, device: torch.device) -> Tensor:
+    """All subsets of T variables, as masks [1, 2^T, T]."""
+    numbers = torch.arange(2**T, device=device).unsqueeze(1)
+    return numbers.bitwise_right_shift(torch.arange(T, device=device)).bitwise_and(1).bool().unsqueeze(0)
+
+
+def solved(A: Tensor, b: Tensor, free: Tensor) -> Tensor:
+    """The solution of A v = -b in the free variables of each guess, with 0 for the others [S, N, T]."""
+    both = free.unsqueeze(2) & free.unsqueeze(3)
+    left = torch.where(both, A.unsqueeze(1), torch.diag_embed((~free).to(A.dtype)))
+    rows = torch.cat([left, torch.where(free, -b, 0.0).unsqueeze(3)], dim=3)  # [S, N, T, T + 1]
+    for k in range(A.shape[1]):  # Gauss-Jordan; a positive definite matrix needs no row exchanges
+        pivot = rows[:, :, k : k + 1, 1:] / rows[:, :, k : k + 1, :1]
+        rows = rows[..., 1:] - rows[..., :1] * pivot  # column k is done
+        rows[:, :, k : k + 1] = pivot
+    return rows.squeeze(3)
