@@ -1,3 +1,5 @@
+"""Randomness with an address: the same place gives the same numbers, whoever else draws."""
+
 import pytest
 import torch
 from hypothesis import given, settings

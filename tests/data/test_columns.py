@@ -1,0 +1,70 @@
+"""The columns of a table: names, the label, and the errors that name a value by row and column."""
+
+import pytest
+
+from prer.data.columns import check_header, check_names, find_column, is_number, label_column, no_number
+from prer.errors import InputError
+
+
+def test_the_label_is_the_column_that_is_named_or_the_last():
+    assert label_column(["a", "b", "c"], "a") == 0
+    assert label_column(["a", "b", "c"], "") == 2
+    assert find_column(("a", "b"), "") == 1
+
+
+@pytest.mark.parametrize(
+    ("names", "label", "said"),
+    [
+        ([], "", "^no columns in it; give a table with a header"),
+        (["a", "", "c"], "", "^column 2 has no name; name it"),
+        (["a", "b", "a"], "", "^two columns are called 'a'"),
+        (["a"], "", "^one column only; a table needs features and a label"),
+        (["1.5", "2", "x"], "", "^its first line holds numbers"),
+        (["a", "b"], "c", "^no column 'c'; known are a, b$"),
+        (["height", "label"], "lable", r"^no column 'lable', did you mean 'label'\?$"),
+    ],
+)
+def test_names_that_will_not_do_are_refused(names, label, said):
+    with pytest.raises(InputError, match=said):
+        label_column(names, label)
+
+
+@pytest.mark.parametrize("names", [["a", "b"], ["0", "1", "2"], ["0", "1", "label"], ["a", "b", "3"]])
+def test_headers(names):
+    check_names(names)
+    check_header(names)
+
+
+@pytest.mark.parametrize("names", [["1", "2", "3"], ["0.5", "1"], ["-1", "label"]])
+def test_numbers_are_no_header(names):
+    with pytest.raises(InputError, match="give a header with the names of the columns"):
+        check_header(names)
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        *((text, True) for text in ("1", "-2.5", "1e3", " 7 ", "3.4e38")),
+        *((text, False) for text in ("", "x", "1_000", "1,5", "nan", "inf", "3.5e38")),
+    ],
+)
+def test_numbers_that_32_bits_can_hold(text, expected):
+    assert is_number(text) is expected
+
+
+@pytest.mark.parametrize(
+    ("value", "said"),
+    [
+        (None, "row 3, column 'a': a value is missing; fill it or drop the row"),
+        (" NaN ", "row 3, column 'a': a value is missing; fill it or drop the row"),
+        ("1e39", "row 3, column 'a': 1e39 is beyond 32-bit floats; rescale the column"),
+        ("paris", "row 3, column 'a' holds text ('paris'); encode it as numbers, or name the label column with y"),
+        ([1], "row 3, column 'a' holds list ('[1]'); encode it as numbers, or name the label column with y"),
+    ],
+)
+def test_a_value_that_is_no_number_is_named_by_row_and_column(value, said):
+    assert str(no_number(value, 3, "a", "y")) == said
+
+
+def test_nothing_is_said_of_the_label_where_there_is_none():
+    assert str(no_number("paris", 1, 0, "")) == "row 1, column '0' holds text ('paris'); encode it as numbers"

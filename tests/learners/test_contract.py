@@ -1,0 +1,235 @@
+"""The contract of every learner: learning, memory, events, heads and errors; `test_randomness.py` has that of seeds."""
+
+import functools
+from dataclasses import replace
+
+import numpy as np
+import pytest
+import torch
+from support.learners import NEEDS_GPU, blobs, captured, make, one_head, pictures, started
+
+from prer import Stream, arriving, learn
+from prer.errors import InputError, RunError
+from prer.learners import LEARNERS, Learner
+from prer.models.model import Model, save_model
+from prer.training.step import Step
+
+
+@functools.cache
+def learned(name, build=blobs, **settings):
+    """Result, learner and events of a run with two seeds; it is run once, so nobody may change the learner."""
+    events, learner = [], make(name, **settings)
+    return learn(build(), learner, seeds=2, device="cpu", observe=events.append), learner, events
+
+
+LONG = {
+    "vectors": (blobs(), {"epochs": 20, "embedding": 40}),
+    "images": (pictures(classes=4), {"epochs": 60, "embedding": 32, "channels": (12, 24, 48)}),  # two steps in an epoch
+}
+
+
+@pytest.mark.parametrize("kind", LONG)
+def test_learns_every_task(name, kind):
+    stream, settings = LONG[kind]
+    settings = settings | {"lr": 5e-3, "dropout": 0.0}
+    more = {"epochs_autoencoder": settings["epochs"], "epochs_flow": 5, "lr_autoencoder": 5e-3, "sparsity": 1e-3}
+    learner = make(name, **settings, **(more if name == "prer" else {}))
+    diagonal = learn(stream, learner, seeds=2, device="cpu").matrix.diagonal(0, 1, 2)
+    assert diagonal.mean() > 90, diagonal
+
+
+def test_keeps_its_memory_promise(name):
+    result, _, _ = learned(name)
+    assert len(result.memory_floats) == len(result.memory_samples) == len(result.transient_floats) == 3
+    no_sample, of_each_task, in_all = [0, 0, 0], [40, 80, 120], [40, 40, 40]
+    expected = dict.fromkeys(("naive", "prer", "dgr", "ewc", "si"), no_sample)
+    expected |= dict.fromkeys(("lwf", "gem", "agem", "er"), of_each_task)
+    expected |= {"replay": in_all, "der": in_all, "joint": [64, 128, 192]}  # 80 % of 2 x 40
+    assert result.memory_samples == expected[name]
+    # Numbers kept with each sample: 5 features, and its label, its head, 2 logits, 16 of an embedding, a key, a group.
+    notes = {"joint": 1, "lwf": 1 + 2, "gem": 1, "agem": 2, "er": 16, "replay": 4, "der": 3 + 2}
+    if name in notes:
+        assert result.memory_floats == [samples * (5 + notes[name]) for samples in result.memory_samples]
+    if name == "naive":
+        assert result.memory_floats == [0, 0, 0]
+    if name in ("ewc", "si"):
+        encoder, head = 5 * 16 + 16 + 16 * 16 + 16, 16 * 8 + 8 + 8 * 8 + 8 + 8 * 2 + 2
+        assert result.memory_floats == [2 * (encoder + heads * head) for heads in (1, 2, 3)]
+
+
+def test_reports_every_epoch_of_every_phase(name):
+    result, learner, events = learned(name)
+    epochs = [(e["task"], e["phase"], e["epoch"]) for e in events if e["event"] == "epoch"]
+    expected = [(t, p, e) for t in range(3) for p, n in learner.phases(64, 2).items() for e in range(n)]
+    assert epochs == expected
+    assert all(len(e["loss"]) == 2 for e in events if e["event"] == "epoch")
+    assert set(result.seconds) == {*learner.phases(64, 2), "evaluation", "total"}
+
+
+def test_accuracy_is_that_of_the_predictions(name):
+    stream = blobs()
+    learner = started(make(name), stream)
+    learner.learn(stream[0])
+    rows = stream[0].test_rows((0, 1))
+    right = learner.predict(stream[0].x[rows], 0) == stream[0].y[rows]
+    torch.testing.assert_close(learner.accuracy(stream[0]), 100 * right.float().mean(1))
+
+
+def modules(learner):
+    return [m for value in vars(learner).values() if isinstance(value, torch.nn.Module) for m in value.modules()]
+
+
+def one_by_one(predict, x):
+    return torch.cat([predict(row) for row in x.split(1, dim=1)], dim=1)
+
+
+OF_PRER = ({"schedule": "joint"}, {"restart": True}, {"density": "gaussian"})
+
+
+@pytest.mark.parametrize(("name", "settings"), [*((n, {}) for n in LEARNERS), *(("prer", s) for s in OF_PRER)], ids=str)
+def test_after_training_a_prediction_does_not_depend_on_the_other_rows(name, settings, tmp_path):
+    stream, (_, learner, _) = blobs(), learned(name, **settings)
+    save_model(tmp_path, learner, stream)
+    for which in (learner, Model(tmp_path).learner):
+        assert modules(which) and not any(module.training for module in modules(which))
+        x = stream[1].x[::5].expand(2, -1, -1)
+        methods = [functools.partial(which.predict, head=1)]
+        if type(which).recognise is not Learner.recognise:
+            methods.append(which.recognise)
+        for predict in methods:
+            assert torch.equal(one_by_one(predict, x), predict(x))
+
+
+def test_networks_are_in_training_mode_during_training_only_even_if_it_fails(name, monkeypatch):
+    stream, seen = blobs(), []
+
+    def step(self, *of_step):
+        seen.append(any(module.training for module in modules(learner)))
+        raise RunError("stop")
+
+    monkeypatch.setattr(Step, "__call__", step)
+    learner = started(make(name), stream)
+    with pytest.raises(RunError, match="stop"):
+        learner.learn(stream[0])
+    assert seen == [True] and not any(module.training for module in modules(learner))
+
+
+def test_tasks_may_differ_in_size_and_in_classes(name):
+    rng = np.random.default_rng(0)
+    counts = [30, 12, 7, 25, 40, 9, 3]
+    x, y = rng.normal(size=(sum(counts), 4)), np.repeat(np.arange(7), counts)
+    stream = Stream.split(x, y, tasks=[[6, 5], [0, 1, 2], [4, 3]])
+    result = learn(stream, make(name), seeds=2, device="cpu")
+    assert np.isfinite(result.matrix[:, 2]).all()
+
+
+def test_tasks_with_the_same_classes_share_one_head(name):
+    result, learner, _ = learned(name, one_head)
+    assert len(learner.heads_) == 1
+    ahead = ~np.tri(3, dtype=bool) & np.tri(3, k=1, dtype=bool)
+    assert np.isfinite(result.matrix[:, np.tri(3, k=1, dtype=bool)]).all()
+    assert np.isfinite(result.untrained).tolist() == [[False, True, True]] * 2
+    expected = (result.matrix[:, ahead] - result.untrained[:, 1:]).mean(1)
+    np.testing.assert_allclose(result.metrics["forward_transfer"]["values"], expected)
+
+
+def test_accuracy_before_training_is_that_of_the_initial_weights(name):
+    stream = one_head()
+    untrained = learned(name, one_head)[0].untrained
+    beginner = started(make(name), stream)
+    beginner.meet(stream[0])
+    np.testing.assert_allclose(untrained[:, 1], beginner.accuracy(stream[1]).numpy())
+
+
+def test_tasks_may_arrive_unannounced(name):
+    def tasks():
+        rng = np.random.default_rng(0)
+        for labels in (["a", "b"], ["c", "d", "e"], ["b"], ["e", "f"]):
+            yield rng.normal(size=(20 * len(labels), 4)), labels * 20
+
+    result = learn(arriving(tasks()), make(name), seeds=2, device="cpu")
+    known = learn(Stream.of(tasks()), make(name), seeds=2, device="cpu")
+    assert result.digest == known.digest
+    assert result.matrix.shape == (2, 4, 4)
+    tested = np.tri(4, dtype=bool)
+    tested[1, 2] = True  # the head of the third task exists before it
+    assert np.array_equal(np.isfinite(result.matrix[0]), tested)
+
+
+@pytest.mark.parametrize(
+    ("setting", "sentence"), [({"epochs": -3}, "epochs=-3: take"), ({"optimiser": "sdg"}, "choose one")]
+)
+def test_wrong_settings_are_refused(name, setting, sentence):
+    with pytest.raises(InputError, match=sentence):
+        learn(blobs(), make(name, **setting), seeds=1, device="cpu")
+
+
+def test_tasks_out_of_order_are_refused(name):
+    with pytest.raises(InputError, match="task 2 comes before its time"):
+        started(make(name), blobs()).learn(blobs()[1])
+
+
+def test_moves_are_made_in_training_only_and_differ_by_epoch(name, monkeypatch):
+    stream = pictures().augmented(crop=2, flip=True)
+    learner = started(make(name), stream)
+    _, _, fed, _ = next(iter(captured(learner, stream[0], monkeypatch).values()))
+    assert fed[1].shape == (*fed[0].shape, 3)
+    plain, moved = (learn(s, make(name), seeds=1, device="cpu") for s in (pictures(), stream))
+    again = learn(stream, make(name), seeds=1, device="cpu")
+    assert plain.digest != moved.digest == again.digest
+    rows = stream[0].test_rows((0, 1))
+    assert torch.equal(stream[0].samples(rows)[0], stream[0].x[rows])
+
+
+def test_images_can_be_standardised_by_the_first_task(name):
+    stream = pictures()
+    learner = make(name, normalise=True)
+    learn(stream, learner, seeds=2, device="cpu")
+    layer = learner.encoder_.layers[0]
+    x = stream[0].x[stream[0].train_rows((0, 1))].double() / 255
+    torch.testing.assert_close(layer.mean, x.mean((1, 3, 4)).float())
+    torch.testing.assert_close(layer.std, x.std((1, 3, 4)).float(), atol=1e-5, rtol=1e-4)
+    seen = layer(x.float())
+    assert float(seen.mean().abs()) < 1e-4
+    assert abs(float(seen.std()) - 1) < 1e-3
+
+
+@NEEDS_GPU
+def test_data_that_stays_on_the_host_gives_the_same(name, monkeypatch):
+    there = learn(pictures(), make(name), seeds=2, device="cuda")
+    monkeypatch.setattr("prer.streams.task._fits", lambda size: False)
+    assert pictures().to("cuda")[0].x.device.type == "cpu"
+    here = learn(pictures(), make(name), seeds=2, device="cuda")
+    np.testing.assert_allclose(here.matrix, there.matrix, atol=100 / 8)
+
+
+def test_a_loss_that_explodes_ends_the_run_with_a_sentence(name):
+    stream = blobs()
+    broken = replace(stream, tasks=tuple(replace(task, x=task.x * 1e30) for task in stream))
+    settings = {"lr": 1e30, "optimiser": "sgd"} | ({"lr_autoencoder": 1e30} if name == "prer" else {})
+    with pytest.raises(RunError, match=r"became .* in task 1, phase .*lower learning rate"):
+        learn(broken, make(name, **settings), seeds=1, device="cpu")
+
+
+def test_a_step_copies_nothing_from_the_host(name, monkeypatch):
+    """A GPU could not capture such a step."""
+    rng = np.random.default_rng(0)
+    x, y = rng.integers(0, 256, size=(40, 9, 8), dtype=np.uint8), np.arange(40) % 2
+    plain, tensor = Step.plain, torch.tensor
+
+    def watched(step, *batch):
+        with monkeypatch.context() as patch:
+            patch.setattr(torch, "tensor", lambda *_, **__: pytest.fail("a tensor was made from numbers of the host"))
+            return plain(step, *batch)
+
+    monkeypatch.setattr(Step, "plain", watched)
+    learn(Stream.rotated(x, y, tasks=3), make(name), seeds=2, device="cpu")
+    assert torch.tensor is tensor
+
+
+@NEEDS_GPU
+def test_a_captured_step_gives_the_results_of_a_plain_one(name, monkeypatch):
+    replayed = learn(blobs(), make(name), seeds=2, device="cuda")
+    monkeypatch.setattr(LEARNERS[name], "capturable", False)
+    plain = learn(blobs(), make(name), seeds=2, device="cuda")
+    np.testing.assert_allclose(replayed.matrix, plain.matrix, atol=100 / 8)

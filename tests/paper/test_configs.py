@@ -1,0 +1,47 @@
+"""The paper's experiments as files."""
+
+import tomllib
+
+import pytest
+
+from prer.paper import DATA, LITERAL, METHODS, file_of
+from prer.presets import experiment_file, recommended
+from prer.runs.experiment import Experiment
+
+FILES = [(data, method) for data in DATA for method in METHODS] + [(data, "prer-literal") for data in LITERAL]
+
+
+@pytest.mark.parametrize(("data", "method"), FILES)
+def test_a_file_says_every_setting_and_is_what_runs(data, method):
+    tables = tomllib.loads(file_of(data, method).read_text())
+    experiment = Experiment.read(file_of(data, method))
+    assert experiment.tables() == tables  # nothing is left to a default that may change
+    assert (experiment.name, experiment.stream.data) == (f"{data}-{method}", data)
+    assert (experiment.learner.name, experiment.seeds) == (method.removesuffix("-literal"), (0, 1, 2, 3, 4))
+    assert experiment.stream.validation == 0.0
+    by_name = Experiment.parse({"stream": {"data": data}, "learner": {"name": experiment.learner.name}})
+    assert (by_name.hash == experiment.hash) == (method in METHODS)  # `prer run stream.data=mnist` is the paper's
+
+
+def test_every_file_is_one_of_them():
+    folders = {file_of("mnist", method).parent for method in ("prer", "prer-literal")}
+    assert {path.stem for folder in folders for path in folder.glob("*.toml")} == {f"{d}-{m}" for d, m in FILES}
+
+
+def test_what_the_paper_has_no_experiment_of():
+    for data, method in (("digits", "prer"), ("mnist", "si"), ("mnist", "prer-literal")):
+        assert not experiment_file(data, method).exists()
+    assert recommended("../presets/mnist", "prer") == {"stream": {}, "learner": {}}
+
+
+@pytest.mark.parametrize("data", LITERAL)
+def test_the_literal_files_deviate_in_nothing_that_is_stated(data):
+    text = file_of(data, "prer-literal").read_text()
+    assert "the paper has" not in text  # the remark of a deviation
+    learner = tomllib.loads(text)["learner"]
+    stated = {"lr_flow": 1e-4, "lr_autoencoder": 1e-3, "norm": "running", "condition": "first", "one_hot": True}
+    stated |= {"class_prior": False, "bounded": False, "anchor": 0.0, "temperature": 1.0, "levels": 2, "blocks": 10}
+    stated |= {"permutation": "random", "schedule": "separate", "density": "flow", "augment": True, "dropout": 0.2}
+    stated |= {"condition_size": 10, "decay_flow": False, "decay_autoencoder": False, "reencode": False}
+    stated |= {"optimiser": "sgd", "lr": 0.1} if data == "mnist" else {"optimiser": "adam", "lr": 1e-3}
+    assert learner.items() >= stated.items()

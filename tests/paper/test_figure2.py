@@ -1,0 +1,59 @@
+"""Figure 2: what PRER remembers, the same to the byte."""
+
+import hashlib
+import re
+
+import numpy as np
+import pytest
+from matplotlib import rc_context
+
+from prer.cli.main import main
+from prer.paper import figure2
+
+pytestmark = pytest.mark.usefixtures("quick")
+FAST = ("--fast", "--seeds", "2", "--device", "cpu")
+
+
+def told(capsys, *arguments, code=0):
+    """What a command prints, and its sentence where it does not end well."""
+    try:
+        main(["reproduce", *map(str, arguments)])
+        assert code == 0
+    except SystemExit as end:
+        assert end.code == code
+    out, err = capsys.readouterr()
+    assert not err if code == 0 else re.fullmatch(r"prer: [^\n]+\n", err), err
+    return out, err
+
+
+def test_the_figure_is_the_same_to_the_byte(capsys, tmp_path):
+    digests = []
+    for set_before in ({}, {"text.usetex": True, "axes.facecolor": "red"}):
+        with rc_context(set_before):
+            out, _ = told(capsys, "figure2", *FAST)
+        digests.append(
+            [hashlib.sha256((tmp_path / f"runs/figure2.{k}").read_bytes()).hexdigest() for k in figure2.DATES]
+        )
+        assert "Written: runs/figure2.svg, runs/figure2.pdf, runs/figure2.png" in out
+    assert digests[0] == digests[1]
+    (folder,) = (tmp_path / "runs").glob("digits-prer-*")
+    what = figure2.remembered(folder)
+    assert what.names == [str(k) for k in range(10)] and what.decoded.shape == what.images.shape == (10, 8, 1, 8, 8)
+    assert np.bincount(what.sampled_class).tolist() == [200] * 10 and len(what.real) == len(what.real_class)
+    (folder / "model/model.safetensors").unlink()
+    out, err = told(capsys, "figure2", *FAST, code=1)
+    assert "no figure: " in out and "1 run is missing" in err
+
+
+def test_the_plane_is_that_of_the_real_ones():
+    real = np.random.default_rng(0).normal(size=(60, 3)) * [5, 2, 0.1] + 7
+    a, b = figure2.projected(real, real[::-1] + np.array([0, 0, 3]))
+    assert np.allclose(a.mean(0), 0) and np.allclose(a.std(0), np.linalg.svd(real - real.mean(0))[1][:2] / 60**0.5)
+    assert np.abs(b[::-1] - a).max() < 1
+
+
+def test_images_have_a_row_for_each_class():
+    images = np.arange(6).reshape(2, 3, 1, 1, 1) / 10.0
+    found = figure2._rows(images)
+    assert found.shape == (3, 5, 3) and np.allclose(found[::2, ::2, 0], [[0, 0.1, 0.2], [0.3, 0.4, 0.5]])
+    assert found[1].min() == 1 and figure2._rows(np.full((1, 1, 3, 2, 2), 2.0)).max() == 1

@@ -1,0 +1,31 @@
+"""Which runs a table needs."""
+
+import numpy as np
+from support.paper import MNIST
+
+from prer.paper import METHODS, plan
+from prer.paper.plan import Request
+
+
+def test_significance_takes_twenty_seeds_unless_told_otherwise():
+    twenty, table = plan.of_significance(MNIST), plan.of_table1(MNIST)
+    assert [m for _, m in twenty] == list(METHODS) and {e.seeds for e in twenty.values()} == {tuple(range(20))}
+    assert all(e.tables() | {"seeds": 5} == table[key].tables() | {"seeds": 5} for key, e in twenty.items())
+    three = Request(only=("mnist",), seeds="3")
+    assert plan.of_significance(three) == {k: e for k, e in plan.of_table1(three).items() if k[1] != "prer-literal"}
+    fast = Request(fast=True)
+    assert plan.of_significance(fast) == plan.of_table1(fast)  # the same runs: nothing more to wait for
+
+
+def test_data_from_elsewhere_has_another_name(tmp_path):
+    for name in ("kmnist10k", "mnist", "other.d"):
+        (tmp_path / name).mkdir()
+        np.savez(tmp_path / name / "x.npz", x=np.zeros((4, 2)), y=np.arange(4))
+    request = Request(paths={"kmnist": str(tmp_path / "kmnist10k"), "mnist": str(tmp_path / "mnist")})
+    assert [request.title(name) for name in ("mnist", "kmnist", "svhn")] == ["MNIST", "KMNIST-10k", "SVHN"]
+    assert request.remarks(["mnist", "kmnist", "svhn"]) == [
+        "MNIST is read from mnist, a copy that was given.",
+        "KMNIST-10k is read from kmnist10k, which is not the paper's data, KMNIST.",
+    ]
+    assert request.experiment("kmnist", "prer").stream.data == str(tmp_path / "kmnist10k")
+    assert Request(paths={"svhn": str(tmp_path / "other.d")}).title("svhn") == "other"

@@ -1,0 +1,70 @@
+"""PRER against every other method, from run folders with known numbers."""
+
+import numpy as np
+import pytest
+from support.fake_runs import fake_run_of
+from support.paper import BWTS, DIAGONALS, MNIST, cells
+
+from prer.paper import plan, significance, table1, variants
+from prer.paper.plan import Request
+from prer.paper.reproduce import existing
+from prer.runs.significance import compare
+
+
+def test_significance_has_every_method_and_every_comparison(mnist):
+    of_methods = {key: outcome for key, outcome in mnist.items() if key[1] != "prer-literal"}
+    values, compared = significance.tables(MNIST, of_methods)
+    assert cells(values)["PRER"] == {"": "PRER", "MNIST BWT": "-0.50 ± 0.25", "MNIST Accuracy": "98.92 ± 0.36"}
+    assert cells(values)["GEM"]["MNIST BWT"] == "not run" and "over 3 seeds" in values.caption
+    assert [(row[0], row[1], row[-1]) for row in compared.rows if row[0] == "MNIST BWT"] == [
+        ("MNIST BWT", f"PRER - {other}", "better") for other in ("Naive", "LWF", "EWC")
+    ]
+    assert len(compared.rows) == 6
+
+
+def test_comparisons_are_those_of_seeds_with_holms_correction(mnist):
+    of_bwt = significance.comparisons(mnist, "mnist", "bwt")
+    assert list(of_bwt) == ["naive", "lwf", "ewc"]
+    naive = of_bwt["naive"]
+    assert naive.difference == pytest.approx(1.0)
+    alone = compare(np.array([1, 1.1, 0.9]), np.zeros(3))
+    assert (naive.low, naive.p) == (pytest.approx(alone.low), pytest.approx(alone.p))
+    assert naive.adjusted == pytest.approx(3 * alone.p)  # all three have the same p
+    assert naive.verdict == "better"
+    assert of_bwt["ewc"].difference == pytest.approx(3.0)
+
+
+def test_one_seed_is_shown_and_decides_nothing(tmp_path):
+    experiments = plan.of_table1(Request(only=("mnist", "naive", "prer"), seeds="1"))
+    for experiment in experiments.values():
+        fake_run_of(tmp_path, experiment, [99.0], [-1.0])
+    outcomes = existing(experiments, tmp_path)
+    table, _ = table1.tables(MNIST, outcomes)
+    assert cells(table)["PRER"]["MNIST BWT"] == "-1.00" and table.caption.endswith("over 1 seed")
+    assert [table.name for table in significance.tables(MNIST, outcomes)] == ["significance-values"]
+
+
+def test_methods_with_the_same_numbers_are_no_division_by_zero(tmp_path):
+    experiments = plan.of_table1(Request(only=("mnist", "naive", "prer"), seeds="3"))
+    for experiment in experiments.values():
+        fake_run_of(tmp_path, experiment, DIAGONALS, BWTS)
+    *_, compared = significance.tables(MNIST, existing(experiments, tmp_path))
+    assert [str(cell) for cell in compared.rows[0][2:]] == [
+        "+0.00",
+        "+0.000",
+        "+0.000",
+        "1.0000",
+        "1.0000",
+        "not worse",
+    ]
+
+
+def test_a_p_does_not_depend_on_what_is_asked_for(mnist, tmp_path):
+    (*_, few), (*_, every) = (significance.tables(MNIST, mnist, asked) for asked in ([("mnist", "ewc")], []))
+    assert len(few.rows) == 2 and all(row in every.rows for row in few.rows)
+    of = {variant: experiment for (_, variant), experiment in variants.experiments(MNIST).items()}
+    for i, variant in enumerate(("ours", "joint", "gaussian")):
+        fake_run_of(tmp_path / "other", of[variant], DIAGONALS - i * np.array([1, 1.1, 0.9]), BWTS)
+    outcomes = existing(variants.experiments(MNIST), tmp_path / "other")
+    (few,), (every,) = (variants.tables(MNIST, outcomes, asked) for asked in ([("mnist", "joint")], []))
+    assert len(few.rows) == 1 and few.rows[0] in every.rows and few.rows[0][8].mean < 1

@@ -1,0 +1,46 @@
+"""Which classes a memory is losing, by the health events of a run."""
+
+import pytest
+
+from prer.runs.fading import LOW_AGREEMENT, MOST_NAMES, Fading, agreement, fades
+
+
+@pytest.mark.parametrize(
+    ("values", "worst"),
+    [
+        ([0.9, 0.5, 1.0], 0.5),
+        ([1], 1),
+        (None, None),
+        ([], None),
+        ("0.5", None),
+        ([0.5, None], None),
+        ([0.5, -1], None),
+        ([0.5, float("nan")], None),
+    ],
+)
+def test_the_worst_seed_counts(values, worst):
+    assert agreement({"agreement_decoded": values}) == worst
+
+
+def test_a_class_fades_below_a_limit():
+    assert fades(LOW_AGREEMENT - 0.001) and not fades(LOW_AGREEMENT)
+
+
+def health(label, share):
+    return {"event": "health", "class": label, "agreement_decoded": [share, 1.0]}
+
+
+def test_a_warning_comes_after_the_task_and_names_the_worst_first():
+    fading = Fading()
+    assert [fading.warnings(health(name, share)) for name, share in (("a", 0.7), ("b", 0.9), ("c", 0.1))] == [[]] * 3
+    (warning,) = fading.warnings({"event": "task", "task": 1})
+    assert warning.startswith("after task 2 ") and "(recognised in the worst seed: 10% of 'c', 70% of 'a')" in warning
+    assert fading.warnings({"event": "task", "task": 2}) == []  # each task has health events of its own
+
+
+def test_many_classes_are_counted():
+    fading = Fading()
+    for label in range(MOST_NAMES + 3):
+        fading.warnings(health(label, 0.5))
+    (warning,) = fading.warnings({"event": "task", "task": "x"})
+    assert warning.startswith("after a task ") and warning.count("50% of ") == MOST_NAMES and "and 3 more" in warning

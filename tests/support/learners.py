@@ -1,0 +1,121 @@
+"""Learners of a few units, small streams, and what a test sees of their training."""
+
+import gc
+import types
+
+import numpy as np
+import pytest
+import torch
+
+from prer import Stream
+from prer.learners import LEARNERS
+
+NEEDS_GPU = pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a CUDA device")
+TINY = {"embedding": 16, "batch": 16, "epochs": 2, "channels": (8, 8, 8), "hidden": (16,)}
+# With 8 channels one of the seeds has an encoder of dead units, and PRER says that a class has collapsed.
+TINY_PRER = TINY | {
+    "channels": (12, 12, 12),
+    "epochs_autoencoder": 2,
+    "epochs_flow": 2,
+    "blocks": 2,
+    "condition_size": 4,
+}
+TINY_MEMORY = TINY | {"size": 40, "memory_batch": 16}
+TINY_OF = {"prer": TINY_PRER, "ewc": TINY | {"samples": 40}, "dgr": TINY | {"epochs_generator": 10}} | dict.fromkeys(
+    ("lwf", "gem", "agem", "er", "replay", "der"), TINY_MEMORY
+)
+BASELINES = sorted(set(LEARNERS) - {"naive", "joint", "prer"})
+REHEARSE = {"lwf", "gem", "agem", "er", "replay", "der"}  # those that keep samples
+SEEDS = (0, 4)
+TASKS = [[0, 1, 2], [3, 4], [5, 6, 7, 8], [9, 10]]  # heads of 3, 2, 4 and 2 outputs: the widest is in the middle
+
+
+def make(name, **settings):
+    """A tiny learner of this name."""
+    return LEARNERS[name](**(TINY_OF.get(name, TINY) | settings))
+
+
+def blobs(classes=6, per_class=40, features=5, seed=0):
+    """Vectors in well separated clouds; labels are text."""
+    rng = np.random.default_rng(seed)
+    centres = 4 * rng.normal(size=(classes, features))
+    x = np.concatenate([c + rng.normal(size=(per_class, features)) for c in centres])
+    return Stream.split(x, np.repeat([f"class {c}" for c in range(classes)], per_class))
+
+
+def pictures(classes=6, per_class=24, size=8, seed=0):
+    """Images of bytes; each class has its own bright rows."""
+    rng = np.random.default_rng(seed)
+    x = rng.integers(0, 60, size=(classes * per_class, size, size), dtype=np.uint8)
+    y = np.repeat(np.arange(classes), per_class)
+    for c in range(classes):
+        x[y == c, c % 6 : c % 6 + 3] = 250 - 20 * (c // 6)
+    return Stream.split(x, y)
+
+
+def one_head(classes=3, per_class=40):
+    """The same images in three domains: as they are, upside down, and one class again."""
+    rng = np.random.default_rng(1)
+    x = rng.integers(0, 60, size=(classes * per_class, 8, 8), dtype=np.uint8)
+    y = np.repeat([f"class {c}" for c in range(classes)], per_class)
+    for c in range(classes):
+        x[y == f"class {c}", 2 * c : 2 * c + 2] = 250
+    return Stream.of([(x, y), (x[:, ::-1], y), (x[y == "class 1"], y[y == "class 1"])])
+
+
+def vectors(tasks=TASKS, per_class=20):
+    """Vectors of 11 classes in four tasks of different size."""
+    rng = np.random.default_rng(3)
+    y = np.repeat(np.arange(11), per_class)
+    return Stream.split(3 * rng.normal(size=(11, 5))[y] + rng.normal(size=(len(y), 5)), y, tasks=tasks)
+
+
+def images(tasks=TASKS, per_class=20):
+    """Images without any pattern, in the same tasks."""
+    rng = np.random.default_rng(4)
+    y = np.repeat(np.arange(11), per_class)
+    return Stream.split(rng.integers(0, 256, size=(len(y), 8, 8), dtype=np.uint8), y, tasks=tasks)
+
+
+def numbered(sizes, tasks):
+    """Each sample is the number of its row."""
+    y = np.repeat(np.arange(len(sizes)), sizes)
+    return Stream.split(np.arange(len(y), dtype=float)[:, None] + np.zeros((1, 2)), y, tasks=tasks)
+
+
+STREAMS = pytest.mark.parametrize("stream", [vectors(), images()], ids=["vectors", "images"])
+HEADS = pytest.mark.parametrize("stream", [vectors(), one_head()], ids=["heads", "one head"])
+
+
+def started(learner, stream, seeds=(0, 1)):
+    """The learner, ready for the first task of the stream."""
+    learner.start(stream.shape, seeds)
+    return learner
+
+
+def captured(learner, task, monkeypatch):
+    """What each phase of a task gives to the loop (networks, loss, first feed, options), without any training."""
+    phases = {}
+
+    def train(self, phase, networks, loss, feed, **options):
+        phases[phase] = (networks, loss, feed(self.address_ / "test" / phase), options)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(type(learner), "train", train)
+        learner.learn(task)
+    return phases
+
+
+def reachable_tensors(root):
+    """Every tensor that is reachable from an object, through containers, closures and gradients."""
+    seen, waiting, tensors = set(), [root], []
+    while waiting:
+        thing = waiting.pop()
+        if id(thing) in seen or isinstance(thing, type | types.ModuleType):
+            continue
+        seen.add(id(thing))
+        if isinstance(thing, torch.Tensor):
+            tensors += [thing] if thing.grad is None else [thing, thing.grad]
+        elif not (isinstance(thing, types.FunctionType) and thing.__closure__ is None):
+            waiting += thing.__closure__ if isinstance(thing, types.FunctionType) else gc.get_referents(thing)
+    return tensors

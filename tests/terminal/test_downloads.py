@@ -1,0 +1,26 @@
+"""The progress of downloads, on a terminal and in a log."""
+
+from io import StringIO
+
+from rich.console import Console
+
+from prer.terminal.downloads import Downloads
+
+
+def test_a_terminal_shows_bytes_speed_and_time():
+    console = Console(file=StringIO(), width=150, force_terminal=True, force_interactive=True)
+    with Downloads(console) as downloads:
+        downloads("[red]tiny/x", 0, 4_000_000)
+        downloads("[red]tiny/x", 500_000, 4_000_000)
+        downloads("[red]tiny/x", 1_000_000, 4_000_000)
+        downloads.bars.refresh()
+        said = console.file.getvalue()
+    assert "[red]tiny/x" in said and "1.0/4.0 MB" in said and "/s" in said and "fetching" not in said
+
+
+def test_a_log_shows_one_line_for_each_file():
+    console = Console(file=StringIO(), width=20)
+    with Downloads(console) as downloads:
+        for done in (0, 1, 4_000_000):
+            downloads("tiny/a-long-name.gz", done, 4_000_000)
+    assert console.file.getvalue() == "tiny/a-long-name.gz: fetching 4.0 MB\n"

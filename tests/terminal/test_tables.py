@@ -1,0 +1,233 @@
+"""Results as tables, and the sentence about what they mean."""
+
+import json
+import re
+
+import pytest
+from support.terminal import health, log, shown
+
+from prer.runs.folder import RunFolder
+from prer.terminal.tables import matrix_table, meaning, metrics_table, show_result, show_runs
+
+pytestmark = pytest.mark.usefixtures("no_terminal")
+
+
+def spread(mean, std=None):
+    return {"mean": mean, "std": std, "values": [mean]}
+
+
+def result(accuracy=90.0, bwt=-5.0, learner="prer", tasks=3, std=1.5, samples=0, stream="digits"):
+    R = [[50.0 + i + j if j <= i else None for j in range(tasks)] for i in range(tasks)]
+    return {
+        "seeds": [0, 1],
+        "matrix": [R, [[None if v is None else v + 1 for v in row] for row in R]],
+        "accuracy": spread(accuracy, std),
+        "bwt": spread(bwt, None if bwt is None else std),
+        "learner": learner,
+        "stream": stream,
+        "memory_samples": [samples] * tasks,
+        "memory_floats": [29088] * tasks,
+        "seconds": {"total": 83.0},
+    }
+
+
+@pytest.mark.parametrize(
+    ("bwt", "naive", "said"),
+    [
+        (
+            -5.0,
+            None,
+            "over 3 tasks 90.0 % of answers were right .*, and a learned task lost 5.0 points on average while",
+        ),
+        (-5.0, None, r"right \(averaged over the tests after every task; after the last task 53.5 %\), and a learned"),
+        (2.0, None, "a learned task gained 2.0 points on average while later ones were learned, with 7 old samples"),
+        (0.0, None, "gained 0.0 points"),
+        (
+            -5.0,
+            -31.4,
+            "a learned task lost 5.0 points on average while later ones were learned; training naively it loses 31.4, ",
+        ),
+        (-5.0, 0.0, "training naively it (loses|gains) 0.0"),
+        (-5.0, 3.1, "training naively it gains 3.1"),
+        (-5.0, "one task", "learned, with 7 old samples stored"),
+    ],
+)
+def test_the_meaning_is_one_sentence(bwt, naive, said):
+    beside = None if naive is None else result(bwt=None if naive == "one task" else naive, learner="naive")
+    text = meaning(result(bwt=bwt, samples=7), beside)
+    assert text.startswith("It means: ")
+    assert re.search(said, text), text
+    assert text.endswith("with 7 old samples stored.")
+
+
+def test_one_task_alone_says_nothing_about_forgetting():
+    text = meaning(result(accuracy=99.0, bwt=None, tasks=1))
+    assert text == "It means: the one task was learned to 99.0 %; forgetting shows from the second task on."
+
+
+@pytest.mark.parametrize(("chance", "plain"), [(50, True), (40, False), (None, False)])
+def test_of_what_was_hardly_learned_nothing_more_is_said(chance, plain):
+    text = meaning(result(accuracy=51.0, bwt=2.3), None, chance)  # its tasks were learned to 52.5 %
+    said = (
+        "It means: on average a task was learned to 52.5 %. Hardly better than guessing (50 %): BWT says nothing here"
+    )
+    assert plain == (text == f"{said}.")
+
+
+def test_what_was_learned_and_forgotten_is_not_called_guessing():
+    forgotten = [[100.0 if i == j else 50.0 if j < i else None for j in range(20)] for i in range(20)]
+    text = meaning(result(accuracy=55.0, bwt=-50.0, tasks=20) | {"matrix": [forgotten]}, None, 50)
+    assert "guessing" not in text and "a learned task lost 50.0 points" in text
+
+
+def test_the_matrix_is_a_mean_over_seeds_with_nothing_above_the_diagonal():
+    lines = shown(matrix_table(result())).splitlines()
+    assert " ".join(lines[0].split() + lines[1].split()).startswith("Accuracy in % of prer on digits, mean of 2 seeds")
+    cells = [line.strip("│ ").split("│") for line in lines if line.startswith("│")]
+    assert [[cell.strip() for cell in row if cell.strip()] for row in cells] == [
+        ["task 1", "50.50"],
+        ["task 2", "51.50", "52.50"],
+        ["task 3", "52.50", "53.50", "54.50"],
+    ]
+
+
+def test_metrics_stand_beside_naives():
+    text = shown(metrics_table(result(), result(bwt=-30.0, learner="naive", std=None)))
+    rows = {
+        line.split("│")[1].strip(): [cell.strip() for cell in line.split("│")[2:-1]]
+        for line in text.splitlines()
+        if "│" in line
+    }
+    assert rows == {
+        "Accuracy": ["90.00 ± 1.50", "90.00"],
+        "BWT": ["-5.00 ± 1.50", "-30.00"],
+        "samples kept": ["0", "0"],
+        "floats kept": ["29,088", "29,088"],
+        "training": ["1 min 23 s", "1 min 23 s"],
+    }
+
+
+def test_metrics_that_are_not_known_are_a_dash():
+    text = shown(metrics_table(result(bwt=None, tasks=1)))
+    assert "│ BWT          │            - │" in text
+
+
+# -- run folders -----------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def folders(tmp_path):
+    """Makes finished run folders."""
+
+    def make(name, **options):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "experiment.toml").write_text('name = "x"')
+        (tmp_path / name / "result.json").write_text(json.dumps(result(**options)))
+        return RunFolder(tmp_path / name)
+
+    return make
+
+
+def test_a_result_ends_with_its_meaning_and_its_folder(folders):
+    folder, console = folders("one"), log(width=40)
+    show_result(console, folder, folders("two", learner="naive", bwt=-30.0))
+    lines = console.file.getvalue().splitlines()
+    assert lines[-1] == f"Run folder: {folder.path}"
+    assert lines[-2].startswith("It means: ") and "naively it loses 30.0" in lines[-2]
+
+
+@pytest.mark.parametrize(
+    ("stream", "guessing"),
+    [
+        ('kind = "split"\nclasses_per_task = 2', True),
+        ('kind = "split"\nclasses_per_task = 4', False),
+        ('kind = "split"\nclasses_per_task = 2\ntasks = [[0, 1, 2]]', False),
+        ('kind = "permuted"\nclasses_per_task = 2', False),
+        ('kind = "split"\nclasses_per_task = "2"', False),
+        ('kind = "split"\nclasses_per_task = 0', False),
+    ],
+)
+def test_a_result_is_compared_with_guessing_where_the_classes_of_a_task_are_known(folders, stream, guessing):
+    folder, console = folders("one", accuracy=51.0), log()
+    (folder.path / "experiment.toml").write_text(f"[stream]\n{stream}\n")
+    show_result(console, folder)
+    assert ("guessing (50 %)" in console.file.getvalue()) == guessing
+
+
+def test_a_result_repeats_what_was_warned_of_at_the_start(folders):
+    folder, console = folders("one"), log()
+    (folder.path / "environment.json").write_text(json.dumps({"warnings": ["a task is small", 3]}))
+    show_result(console, folder)
+    lines = console.file.getvalue().splitlines()
+    assert lines[-3].startswith("It means: ") and lines[-2] == "warning: a task is small"
+
+
+def test_a_result_repeats_which_classes_fade_at_the_end(folders):
+    folder, console = folders("one"), log()
+    show_result(console, folder)
+    assert "warning" not in console.file.getvalue()
+    for task, agreement in ((0, [0.1]), (1, [0.9, 0.7])):
+        folder.event(health(agreement))
+        folder.event({"event": "task", "task": task})
+    show_result(console, folder)
+    assert re.findall("warning: after task .* seed: .*?\\)", console.file.getvalue()) == [
+        "warning: after task 2 the memory's samples of some classes are often not recognised as their class "
+        "(recognised in the worst seed: 70% of 'cat')"
+    ]
+    folder.event({"event": "task", "task": 2})
+    console = log()
+    show_result(console, folder)
+    assert "warning" not in console.file.getvalue()
+
+
+@pytest.mark.parametrize("values", [None, 3, [], ["x"], [None], [-1e999], [True, "x"]])
+def test_strange_figures_of_health_are_no_warning(folders, values):
+    folder, console = folders("one"), log()
+    (folder.path / "events.jsonl").write_text(
+        json.dumps(health(values)) + "\n[]\n" + json.dumps({"event": "task", "task": "x"}) + "\n"
+    )
+    show_result(console, folder)
+    assert "warning" not in console.file.getvalue()
+
+
+def test_ten_tasks_are_whole_in_a_log(folders):
+    console = log(width=80)
+    show_result(console, folders("one", tasks=10))
+    assert "…" not in console.file.getvalue()
+    assert "68.5" in console.file.getvalue()
+
+
+def test_naive_is_not_compared_with_itself(folders):
+    console = log()
+    show_result(console, folders("one", learner="naive"), folders("two", learner="naive"))
+    assert "naively" not in console.file.getvalue()
+
+
+def test_runs_have_one_line_each_and_an_unfinished_one_says_so(folders, tmp_path):
+    (tmp_path / "three").mkdir()
+    console = log()
+    show_runs(
+        console, [folders("one"), folders("two", bwt=None, tasks=1, learner="naive"), RunFolder(tmp_path / "three")]
+    )
+    one, two, three = (line for line in console.file.getvalue().splitlines() if line.startswith("│"))
+    assert [cell.strip() for cell in one.strip("│").split("│")] == [
+        *("one", "prer", "digits", "2", "90.00 ± 1.50", "-5.00 ± 1.50", "0", "29,088", "1 min 23 s")
+    ]
+    assert [cell.strip() for cell in two.strip("│").split("│")][5] == "-"
+    assert "three" in three and "not finished" in three
+    assert console.file.getvalue().splitlines()[-1].endswith(f"prer resume {tmp_path / 'three'}")
+
+
+def test_the_names_of_runs_are_whole_in_a_log(folders):
+    names = ["digits-naive-55d8503a", "digits-prer-ba00c5a2"]
+    console = log(width=80)
+    show_runs(console, [folders(name) for name in names])
+    assert all(name in console.file.getvalue() for name in names)
+
+
+@pytest.mark.parametrize("name", ["[red]x[red]", "[]", "<b>", ":smile:"])
+def test_hostile_names_of_runs_and_data_are_printed_as_text(folders, name):
+    folder, console = folders(name, stream=name), log()
+    show_result(console, folder)
+    show_runs(console, [folder])
+    assert console.file.getvalue().count(name) == 4  # title of the matrix, folder, run, data
