@@ -10,7 +10,7 @@ tried) and its epochs; `search/paper/` says what each method draws besides. PRER
 the same validation data (23 on SVHN and on CIFAR10, 9 on KMNIST, none on MNIST), which count. `--round more` draws 14
 of the same ranges for all others, `--round wider` the rest, of ranges that go on where winners lay at an end
 (`search/paper/wider/`, Adam alone, lower learning rates, fewer epochs). The winner has the best Accuracy. NAME=PATH takes a data set, or a part of it, from a
-folder. `--write` makes `prer/paper/*.toml` from what records found, with a remark on every setting that the paper states.
+folder. `--write` makes `prer/presets/*.toml` and `prer/paper/configs/*.toml` from what records found, with a remark on every setting that the paper states.
 """
 
 import argparse

@@ -39,7 +39,7 @@ class GEM(Learner):
         """Begin with an empty memory."""
         super().start(shape, seeds, device, observe)
         self.counts_: list[int] = []  # samples kept of each task
-        self.index_: Tensor | None = None  # which samples of the memory this step looks at
+        self.index_: Tensor | None = None  # memory samples of the current step
 
     @property
     def capturable(self) -> bool:  # pyrefly: ignore[bad-override]
@@ -51,14 +51,14 @@ class GEM(Learner):
         return {"counts": self.counts_}
 
     def restore(self, learned: Sequence[Task], state: Mapping[str, Tensor], notes: Mapping[str, Any]) -> None:
-        """Know whose the samples are, too."""
+        """Restore the number of samples of each task, too."""
         super().restore(learned, state, notes)
         self.counts_ = [int(count) for count in notes["counts"]]
         if sum(self.counts_) != len(self.kept_) or min(self.counts_, default=0) < 0:
             raise ValueError("its memory is not as large as noted")
 
     def rehearse(self, batches: Tensor, address: Address) -> tuple[Tensor, ...]:
-        """Which samples of each task's memory every step looks at [S, steps, T m]."""
+        """Indices of the memory samples of every step [S, steps, T m]."""
         drawn, first = [], 0
         for task, count in enumerate(self.counts_):
             if self.memory_batch:
@@ -71,7 +71,7 @@ class GEM(Learner):
         return (torch.cat(drawn, dim=2),) if drawn else ()
 
     def loss(self, batch: Batch) -> Tensor:
-        """Cross-entropy; what the past has to say comes with the gradient."""
+        """Cross-entropy on new samples; the memory acts on the gradient, in `before_step`."""
         self.index_ = batch.past[0] if batch.past else None
         return super().loss(batch)
 
@@ -83,7 +83,7 @@ class GEM(Learner):
         change_gradient(list(held_weights(self).values()), lambda g: project(g, G, self.margin))
 
     def _gradients(self) -> Tensor:
-        """The gradients of the losses on the tasks' memories [S, T, P]."""
+        """Gradients of the losses on each past task's memory [S, T, P]."""
         assert self.index_ is not None
         sizes, tasks = [self.memory_batch or count for count in self.counts_], range(len(self.counts_))
         if not at_once(self.index_):
@@ -94,13 +94,13 @@ class GEM(Learner):
         return torch.cat([self._of_tasks(tasks[t : t + each], part) for t, part in parts], dim=1)
 
     def _of_task(self, task: int, index: Tensor) -> Tensor:
-        """That of one task [S, P]."""
+        """Gradient of the loss on the memory of one task [S, P]."""
         old, weights = self.kept_.at(index), list(held_weights(self).values())
         said = self.heads_[self.head_of_[task]](self.encoder_(self.inputs_(old["x"])))
         return _flat(mean_cross_entropy(said, old["y"]), weights)
 
     def _of_tasks(self, tasks: range, index: Tensor) -> Tensor:
-        """Those of tasks with equally many samples, at once: a task has copies of the weights, as a seed has."""
+        """Gradients of tasks with equally many samples, at once: each task gets a copy of the weights, like a seed."""
         old, S, T = self.kept_.at(index), len(index), len(tasks)
         x = self.inputs_(old["x"]).unflatten(1, (T, -1)).flatten(0, 1)
         weights = {name: _copies(p.detach(), T).requires_grad_() for name, p in held_weights(self).items()}
@@ -125,24 +125,24 @@ class GEM(Learner):
 
 
 def at_once(index: Tensor) -> bool:
-    """Whether all tasks' gradients are computed together: on a CPU that saves nothing, and weights would be copied."""
+    """Whether all tasks' gradients are computed together; on a CPU this saves nothing and would copy the weights."""
     return index.is_cuda
 
 
 def _flat(losses: Tensor, weights: Sequence[Tensor]) -> Tensor:
-    """The gradient of all losses together [S, P]; zeros where they do not depend on a weight."""
+    """Gradient of the sum of all losses [S, P]; zero for weights that no loss depends on."""
     gradients = torch.autograd.grad(losses.sum(), weights, allow_unused=True)
     filled = [torch.zeros_like(w) if g is None else g for w, g in zip(weights, gradients, strict=True)]
     return torch.cat([g.flatten(1) for g in filled], dim=1)
 
 
 def _copies(tensor: Tensor, count: int) -> Tensor:
-    """So many of each seed's, as if they were seeds [S count, ...]."""
+    """Repeat each seed's tensor `count` times, as if the copies were seeds [S count, ...]."""
     return tensor.unsqueeze(1).expand(-1, count, *tensor.shape[1:]).flatten(0, 1)
 
 
 def change_gradient(weights: Sequence[nn.Parameter], change: Callable[[Tensor], Tensor]) -> None:
-    """Put in place of the whole gradient of these weights [S, P] what a function makes of it."""
+    """Replace the gradient of these weights [S, P] by `change` of it."""
     gradients = [p.grad for p in weights if p.grad is not None]
     changed = change(torch.cat([g.flatten(1) for g in gradients], dim=1))
     for g, part in zip(gradients, changed.split([g[0].numel() for g in gradients], dim=1), strict=True):
