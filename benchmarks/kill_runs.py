@@ -145,7 +145,7 @@ def tell(marks):
 
         return call
 
-    prer.runs.learn.learn = marked(prer.runs.learn.learn, TRAINING, ENDING)
+    prer.runs.run.learn_tasks = marked(prer.runs.run.learn_tasks, TRAINING, ENDING)
     prer.runs.checkpoint.Checkpoint.write = marked(prer.runs.checkpoint.Checkpoint.write, CHECKPOINT)
 
 

@@ -12,8 +12,8 @@ JOINERS = "\u200c\u200d"  # zero-width (non-)joiners, which some letters and emo
 MOST_KNOWN = 20  # maximum number of words that a hint lists
 
 
-def printable(text: str) -> str:
-    """Escape invisible characters and those that control a terminal or the text direction.
+def printable(text: str, keep: str = "") -> str:
+    """Escape invisible characters, except those to `keep`, and those that control a terminal or the text direction.
 
     Example:
         >>> printable("caf\\u00e9 \\u202e \\x1b[31m")
@@ -21,11 +21,10 @@ def printable(text: str) -> str:
     """
     if text.isprintable():
         return text
-    return "".join(c if _is_visible(c) else c.encode("unicode_escape", "replace").decode() for c in text)
-
-
-def _is_visible(c: str) -> bool:
-    return c in JOINERS or unicodedata.category(c) not in INVISIBLE
+    shown = (c in keep or unicodedata.category(c) not in INVISIBLE for c in text)
+    return "".join(
+        c if ok else c.encode("unicode_escape", "replace").decode() for c, ok in zip(text, shown, strict=True)
+    )
 
 
 def shown(name: object, most: int = 60) -> str:
@@ -47,7 +46,7 @@ def excerpt(value: object, most: int = 400) -> str:
         'xxxx…'
     """
     text = str(value)
-    return printable(text if len(text) <= most else f"{text[: most - 1]}…")
+    return printable(text if len(text) <= most else f"{text[: most - 1]}…", keep=JOINERS)
 
 
 def sentence(error: Exception, most: int = 2000) -> str:

@@ -71,7 +71,7 @@ def run_sweep(
     points = plan.points(lambda settings, most: stepped(console, settings, CHECKING, most))
     say(console, f"points of the sweep: {len(points)}; run folders: {out}")
     waiting = stepped(console, points, "looking for points that are finished", len(points))
-    outcomes = follow(console, chosen.run(waiting, out), points)
+    outcomes = follow(console, chosen.run(waiting, out), points, out)
     show_points(console, outcomes, plan.keys)
     failed = [outcome for outcome in outcomes if outcome.error]
     if failed:

@@ -43,7 +43,7 @@ def stack(build: Callable[[], M], address: Address) -> M:
     with torch.random.fork_rng(devices=[]):
         copies = []
         for key in address.streams():
-            torch.manual_seed(key)
+            torch.default_generator.manual_seed(key)  # of the CPU alone: those of GPUs are not ours to seed
             copies.append(build())
     stacked = copies[0]
     for path, module in stacked.named_modules():

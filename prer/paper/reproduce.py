@@ -128,7 +128,7 @@ def run_missing(
     ready = [experiment for experiment in every if experiment not in waiting or experiment.stream.data not in absent]
     ready.sort(key=lambda experiment: experiment.learner.name not in SLOW)
     begin = time.perf_counter()
-    ended = follow(console, Local(workers).run(ready, out), ready)
+    ended = follow(console, Local(workers).run(ready, out), ready, out)
     made = [outcome.folder.path.name for outcome in ended if outcome.trained and not outcome.error]
     note_clock(console, out, part, Clock(made, workers, time.perf_counter() - begin))
     by_hash = {outcome.experiment.hash: outcome for outcome in ended}

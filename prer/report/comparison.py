@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -85,7 +86,7 @@ def _stream(run: Run) -> str:
     """A key that two runs share if they have seen the same samples in the same order."""
     from prer.runs.folder import RunFolder
 
-    return f"{run.experiment.get('stream')!r} {RunFolder(run.path).data_sha256!r}"
+    return json.dumps([run.experiment.get("stream"), RunFolder(run.path).data_sha256], sort_keys=True, default=str)
 
 
 def _against(runs: Sequence[Run]) -> Tests:

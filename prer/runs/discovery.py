@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 from prer.errors import InputError
@@ -16,26 +16,30 @@ def discover(folders: Iterable[Path], signs: Sequence[str] = SIGNS) -> tuple[lis
     found: dict[Path, Path] = {}
     empty = []
     for folder in folders:
-        runs = list(_runs(folder, signs))
+        runs = _runs(folder, signs)
         for path in runs:
             found.setdefault(path.resolve(), path)
         empty += [] if runs else [folder]
     return list(found.values()), empty
 
 
-def _runs(folder: Path, signs: Sequence[str]) -> Iterator[Path]:
+def _runs(folder: Path, signs: Sequence[str]) -> list[Path]:
     """The folder itself if it is a run, otherwise the runs in it."""
+    return [folder] if _is_run(folder, signs) else _runs_in(folder, signs)
+
+
+def _runs_in(folder: Path, signs: Sequence[str]) -> list[Path]:
     try:
-        if _is_run(folder, signs):
-            yield folder
-        elif folder.is_dir():
-            yield from sorted(path for path in folder.iterdir() if path.is_dir() and _is_run(path, signs))
+        return sorted(path for path in folder.iterdir() if _is_run(path, signs))
     except OSError:
-        return
+        return []
 
 
 def _is_run(folder: Path, signs: Sequence[str]) -> bool:
-    return any((folder / name).is_file() for name in signs)
+    try:
+        return any((folder / name).is_file() for name in signs)
+    except OSError:  # a folder that may not be entered
+        return False
 
 
 def counterpart(run: RunFolder, learner: str) -> RunFolder | None:
@@ -45,7 +49,7 @@ def counterpart(run: RunFolder, learner: str) -> RunFolder | None:
     """
     found = []
     own, path = run.experiment, run.path.resolve()
-    for other in map(RunFolder, discover([path.parent], ["result.json"])[0]):
+    for other in map(RunFolder, _runs_in(path.parent, ["result.json"])):
         try:
             theirs, result = other.experiment, other.result
         except InputError:  # ignore a damaged neighbour

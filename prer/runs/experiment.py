@@ -9,7 +9,7 @@ import re
 import stat
 import tomllib
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, fields
 from functools import cache
 from pathlib import Path
@@ -136,6 +136,12 @@ class Experiment:
     def _slug(self) -> str:
         return re.sub(r"[^a-z0-9]+", "-", self.name.lower()).strip("-")[:40].strip("-") or "run"
 
+    @property
+    def hashes(self) -> tuple[str, ...]:
+        """The present hash and, if there is one, the hash in version 0.1.0."""
+        former = hash_of_schema_1(self)
+        return (self.hash,) if former is None else (self.hash, former)
+
     def path(self, out: Path) -> Path:
         """The run's folder in `out`; if an earlier version has run the experiment, the folder of that run."""
         now = out / self.folder
@@ -145,12 +151,12 @@ class Experiment:
 
 
 def modernised(context: Mapping[str, Any]) -> dict[str, Any]:
-    """The context of a checkpoint in today's form; a version that computes the same numbers counts as this one."""
-    experiment = context.get("experiment")
-    known = dict(context)
-    if isinstance(experiment, dict):
-        known["experiment"] = Experiment.parse_run(experiment).tables()
-    return known | ({"prer": __version__} if context.get("prer") in SAME_NUMBERS else {})
+    """The context of a checkpoint as this version would have written it, where the numbers are the same."""
+    known = dict(context) | ({"prer": __version__} if context.get("prer") in SAME_NUMBERS else {})
+    if isinstance(known.get("experiment"), dict):
+        with suppress(InputError):  # a setting that is not known here is reported as a difference
+            known["experiment"] = Experiment.parse_run(known["experiment"]).tables()
+    return known
 
 
 def seeds_of(tables: Mapping[str, Any]) -> tuple[int, ...]:

@@ -18,6 +18,8 @@ from filelock import FileLock, Timeout
 from prer.disk import MOST_TOML, checksum, content, finite, replace_file
 from prer.errors import InputError
 from prer.runs.environment import environment
+from prer.settings import MOVED, moved
+from prer.text import excerpt
 from prer.version import __version__
 
 RESULT_KEYS = ("seeds", "matrix", "accuracy", "bwt", "memory_floats", "memory_samples", "seconds", "learner", "stream")
@@ -99,7 +101,7 @@ class RunFolder:
     def earlier_version(self) -> str:
         """The version of prer that wrote the folder if it is not this one, else an empty string."""
         version = self.environment.get("prer")
-        return version if isinstance(version, str) and version != __version__ else ""
+        return excerpt(version, 40) if isinstance(version, str) and version != __version__ else ""
 
     @property
     def data_sha256(self) -> str | None:
@@ -235,7 +237,7 @@ class RunFolder:
 
     @property
     def experiment(self) -> dict[str, Any]:
-        """The tables of `experiment.toml`."""
+        """The tables of `experiment.toml`, with settings under their present names."""
         try:
             tables = tomllib.loads(self._text("experiment.toml"))
         except (OSError, ValueError, RecursionError):
@@ -245,12 +247,14 @@ class RunFolder:
                 "is not a run's folder, its experiment.toml is empty or cannot be read; give one that `prer run` made"
             )
             raise InputError(f"{self.path} {what}")
+        with suppress(InputError):  # a setting under both names: to show the run is possible, to run it is not
+            tables = moved(tables)
         return tables
 
     def setting(self, key: str) -> str:
         """One setting of the experiment by its dotted key, as text; "-" where the experiment has no such setting."""
         value: Any = self.experiment
-        for part in key.split("."):
+        for part in MOVED.get(key, key).split("."):
             value = value.get(part, "-") if isinstance(value, dict) else "-"
         return str(value)
 

@@ -44,7 +44,7 @@ def resume(path: Path, observer: RunObserver = RunObserver(), *, force: bool = F
     changed = []
     if isinstance(began, dict) and isinstance(began.get("experiment"), dict):
         changed = list(differences(modernised(began)["experiment"], experiment.tables()))
-    elif re.search("-[0-9a-f]{8}$", folder.path.name) and not folder.path.name.endswith(experiment.hash):
+    elif re.search("-[0-9a-f]{8}$", folder.path.name) and not folder.path.name.endswith(experiment.hashes):
         changed = [f"its hash was {folder.path.name[-8:]} and is {experiment.hash}"]
     if changed and not force:
         raise InputError(f"the experiment of {path} has changed: {'; '.join(changed)}; undo that, or take --force")

@@ -12,7 +12,7 @@ from typing import Any
 from prer.address import Address
 from prer.errors import InputError
 from prer.runs.experiment import KEYS, Experiment, merged, nested, parse_override, reading, tables_of
-from prer.settings import check_keys, typed
+from prer.settings import MOVED, check_keys, moved, typed
 from prer.sweeps.distributions import Choice, Range, as_draw, as_list
 
 OWN_KEYS = ("base", "budget", "draw", "axes", "draws")
@@ -44,8 +44,8 @@ class Sweep:
         with reading(path, "a sweep in TOML"):
             given: dict[str, Any] = {}
             for override in overrides:
-                given = merged(given, parse_override(override))
-            tables = merged(tables_of(path), given)
+                given = merged(given, moved(parse_override(override)))
+            tables = merged(moved(tables_of(path)), given)
             return cls.parse(tables, _base(tables, path), set(_leaves(given)))
 
     @classmethod
@@ -53,13 +53,14 @@ class Sweep:
         cls, tables: Mapping[str, Any], base: Mapping[str, Any] | None = None, fixed: Set[str] = frozenset()
     ) -> Sweep:
         """A sweep from its tables, merged over those of a base; keys in `fixed` are neither axes nor sampled."""
+        tables = moved(tables)
         check_keys(tables, (*OWN_KEYS, *KEYS), "", {})
         axes = {key: as_list(value, f"axes.{key}") for key, value in _table(tables, "axes").items()}
         draws = {key: as_draw(value, f"draws.{key}") for key, value in _table(tables, "draws").items()}
         for key in axes.keys() & draws.keys():
             raise InputError(f"{key!r} is both in axes and in draws; leave it in one of them")
         numbers = {"budget": _budget(tables, bool(draws)), "draw": _whole(tables, "draw", 0, 0)}
-        shared = merged(base or {}, {key: value for key, value in tables.items() if key in KEYS})
+        shared = merged(moved(base or {}), {key: value for key, value in tables.items() if key in KEYS})
         axes = {key: values for key, values in axes.items() if key not in fixed}
         draws = {key: draw for key, draw in draws.items() if key not in fixed}
         return cls(shared=shared, axes=axes, draws=draws, **numbers)
@@ -135,7 +136,7 @@ def _table(tables: Mapping[str, Any], name: str) -> dict[str, Any]:
     others = {"name": "a name makes no other experiment"} | dict.fromkeys(OWN_KEYS, "it is the sweep's own")
     # Whether a setting exists depends on the learner, so each point checks that.
     check_keys([key.split(".")[0] for key in table], [key for key in KEYS if key != "name"], f"{name}.", others)
-    return table
+    return {MOVED.get(key, key): value for key, value in table.items()}
 
 
 def _budget(tables: Mapping[str, Any], draws: bool) -> int:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import closing
+from pathlib import Path
 from typing import TypeVar
 
 from rich.console import Console, RenderableType
@@ -75,11 +76,11 @@ def far(folder: RunFolder) -> str:
     return f"{left} left  {place}"
 
 
-def follow(console: Console, outcomes: Runs, points: Sequence[Experiment]) -> list[Outcome]:
+def follow(console: Console, outcomes: Runs, points: Sequence[Experiment], out: Path) -> list[Outcome]:
     """Print a line for each outcome, and on a terminal the active runs; return outcomes in the order of the points."""
     ended, total, begin = [], len(points), time.monotonic()
     if outcomes.waiting and not console.is_terminal:
-        names = [point.folder for point in outcomes.waiting]
+        names = [point.path(out).name for point in outcomes.waiting]
         more = f" and {len(names) - MOST_RUNS} more" if len(names) > MOST_RUNS else ""
         say(console, f"to run, with a line when each has ended: {', '.join(names[:MOST_RUNS])}{more}")
     with closing(outcomes), Bar(console, outcomes) as bar:
@@ -135,7 +136,7 @@ def _accuracy(folder: RunFolder) -> float:
 
 def about(best: Best, by: str) -> list[str]:
     """Lines about the best point: its metric, how many points were compared, and on which data."""
-    lines = [f"{best.point.folder} has the best {by}, {plus_minus(best.metric)}; points compared: {best.compared}"]
+    lines = [f"{best.folder.path.name} has the best {by}, {plus_minus(best.metric)}; points compared: {best.compared}"]
     lines += [f"warning: {text}" for text in concerns([best.folder])]
     gaps = {"not finished": best.unfinished, "not begun": best.missing}
     if any(gaps.values()):

@@ -43,7 +43,7 @@ def test_the_bare_loop_does_the_same_mathematics(name):
     assert (ours - before).abs().max() > 1e-3
 
 
-def test_the_bare_loop_distils_alike():
+def test_the_bare_loop_distils_in_the_same_way():
     """Of classic LwF one gradient: in its first step that of the old heads is 0, and Adam makes a step of rounding."""
     method = steps.METHODS[CLASSIC]
     ready = after(2, steps.built(method, dropout=0.0, epochs=1, weight=1000.0), STREAM)

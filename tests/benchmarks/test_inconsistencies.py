@@ -11,7 +11,7 @@ from prer.paper.published import TABLE1, Cost
 inconsistencies = script("inconsistencies")
 
 
-def test_what_the_paper_says_against_its_own_numbers(monkeypatch):
+def test_statements_of_the_paper_that_its_numbers_contradict(monkeypatch):
     behind, er, memory, margin, robust = inconsistencies.against_the_text()
     places = ["CIFAR10 BWT, LWF -24.77", "KMNIST Accuracy, LWF 94.44", "KMNIST Accuracy, EWC 95.53"]
     assert [place in behind for place in places] == [True] * 3 and behind.count(" and Naive ") == 4

@@ -24,7 +24,7 @@ def test_unpacked_runs_are_packed_as_before(runs):
     assert [json.loads(line) for line in paper_records.pack(runs)] == expected
 
 
-def test_a_result_whose_metrics_are_not_those_of_its_matrix_is_not_packed(runs, tmp_path):
+def test_a_result_with_metrics_that_do_not_follow_from_its_matrix_is_not_packed(runs, tmp_path):
     path = shutil.copytree(discover([runs], ["result.json"])[0][0], tmp_path / "run")
     result = RunFolder(path).result
     result["accuracy"]["mean"] += 1e-9

@@ -100,7 +100,7 @@ def test_a_commit_with_changes_is_explained(tmp_path, monkeypatch, commit, said)
     assert reproducibility.text(request, outcomes, {}).count("A commit that ends in -dirty") == said
 
 
-def test_a_command_in_the_document_has_no_path_of_ours(tmp_path):
+def test_commands_in_the_document_contain_no_local_path(tmp_path):
     (tmp_path / "mnist7k").mkdir()
     request = Request(only=("mnist", "prer"), paths={"mnist": str(tmp_path / "mnist7k")}, seeds="0,7")
     table = reproducibility.runs(request, existing(plan.of_table1(request), tmp_path), "table1")
@@ -117,7 +117,7 @@ def written(monkeypatch, *arguments):
 
 
 @pytest.mark.usefixtures("no_terminal")
-def test_the_script_writes_what_there_is(monkeypatch):
+def test_the_script_writes_the_document_from_finished_runs(monkeypatch):
     for part in (plan.of_table1, plan.of_significance):
         experiments = part(Request())
         for i, method in enumerate(("prer", "ewc", "er", "gem", "lwf", "naive")):

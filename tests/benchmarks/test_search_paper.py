@@ -18,7 +18,7 @@ def test_the_files_are_what_the_records_say(monkeypatch, tmp_path):
         assert (tmp_path / f"{data}-{method}.toml").read_text() == file_of(data, method).read_text()
 
 
-def test_every_method_was_given_as_many_points():
+def test_every_method_was_given_the_same_number_of_points():
     tries = json.loads((RECORDS / "tries_paper.json").read_text())["tries"]
     names = ["cifar10" if name.startswith("cifar") else name.split("-")[0] for name in tries]
     points = Counter(f"{data}-prer" for data in names)

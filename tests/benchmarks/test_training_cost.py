@@ -65,7 +65,7 @@ def test_the_script_prints_tables_and_writes_json(monkeypatch, tmp_path, capsys)
         ("nflow", "take one of avalanche, normflows, nflows"),
     ],
 )
-def test_a_peer_that_is_not_there_is_named(monkeypatch, name, sentence):
+def test_a_missing_peer_is_named(monkeypatch, name, sentence):
     monkeypatch.setitem(sys.modules, name, None)  # as if it were not installed
     with pytest.raises(SystemExit, match=sentence):
         training_cost.measure(True, [name], "cpu", str)

@@ -55,7 +55,7 @@ def test_an_interrupted_run_ends_with_130_and_says_how_to_go_on(capsys, arrays):
 
 
 @pytest.mark.parametrize(("at", "how"), [(1, "run --seeds 2"), (2, "resume 'runs/my run'")])
-def test_the_built_in_job_goes_on_with_all_that_was_to_come(capsys, monkeypatch, at, how):
+def test_the_built_in_job_can_be_resumed_with_both_of_its_runs(capsys, monkeypatch, at, how):
     calls = []
 
     def execute(*about, **named):

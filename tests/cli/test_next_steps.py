@@ -19,7 +19,7 @@ def proposed(out):
     ]
 
 
-def test_what_to_try_next_was_not_run_yet_and_is_shown_beside(capsys, arrays):
+def test_proposals_are_new_experiments_that_are_shown_beside_this_one(capsys, arrays):
     same, options = ("learner.epochs=1", arrays), ("--seeds", "2", "--device", "cpu", "--out", "my runs")
     first = proposed(said(capsys, "run", *same, "learner.name=naive", *options))
     assert first == [["prer", "run", *same, f"learner.name={name}", *options] for name in ("prer", "joint")]
@@ -35,7 +35,7 @@ def test_what_to_try_next_was_not_run_yet_and_is_shown_beside(capsys, arrays):
     assert proposed(said(capsys, *second[1][1:])) == []
 
 
-def test_an_experiment_that_says_all_of_a_learner_is_not_proposed_with_another(capsys, arrays):
+def test_an_experiment_file_with_all_settings_is_not_proposed_with_another_learner(capsys, arrays):
     Path("e.toml").write_text(Experiment.parse({}, [*TINY_PRER, arrays]).to_toml())
     assert proposed(said(capsys, "run", "e.toml", "--seeds", "1")) == [
         ["prer", "run", "e.toml", "learner.density=gaussian", "--seeds", "1"]

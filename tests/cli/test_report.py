@@ -10,7 +10,7 @@ from support.fake_runs import fake_run
 pytestmark = pytest.mark.usefixtures("no_terminal")
 
 
-def test_a_page_is_one_file_that_asks_for_nothing(capsys, tmp_path):
+def test_a_page_is_one_file_that_needs_no_network(capsys, tmp_path):
     fake_run(tmp_path / "runs/a")
     code, out, _ = outcome(capsys, "report", "runs", "-o", "page.html")
     assert code == 0 and re.fullmatch(r"Written: page.html \(0\.\d MB\)\n", out)
@@ -22,14 +22,14 @@ def test_a_page_is_one_file_that_asks_for_nothing(capsys, tmp_path):
     assert {path.name for path in tmp_path.iterdir()} == {"page.html", "runs"}
 
 
-def test_nothing_at_all_is_refused(capsys, tmp_path):
+def test_a_report_about_no_runs_is_refused(capsys, tmp_path):
     (tmp_path / "empty").mkdir()
     code, _, err = outcome(capsys, "report", "empty", "missing")
     assert code == 2 and "empty is empty; missing is no folder" in err
     assert not Path("report.html").exists()
 
 
-def test_a_page_that_cannot_be_written_is_told(capsys, tmp_path):
+def test_a_page_that_cannot_be_written_is_an_error(capsys, tmp_path):
     fake_run(tmp_path / "a")
     code, _, err = outcome(capsys, "report", "a", "-o", "no/such/page.html")
     assert code == 2 and "cannot write no/such/page.html" in err

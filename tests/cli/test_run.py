@@ -93,7 +93,7 @@ def test_there_is_one_event_for_each_epoch_and_task(naive_run):
         assert event["accuracy"] == [R[task][: task + 1] for R in result["matrix"]]
 
 
-def test_the_saved_model_is_the_state_that_the_digest_speaks_of(naive_run):
+def test_the_digest_covers_the_saved_model(naive_run):
     folder = naive_run[1]
     result, tensors = strict((folder / "result.json").read_text("utf-8")), load_file(folder / "model/model.safetensors")
     sha = hashlib.sha256(np.array(result["matrix"], float).tobytes())
@@ -188,7 +188,7 @@ def test_a_finished_experiment_is_shown_again_and_nothing_is_touched(capsys, fin
     assert (contents(finished), stamps()) == (before, when)
 
 
-def test_a_finished_experiment_needs_its_data_no_more(capsys, arrays, tmp_path):
+def test_a_finished_experiment_does_not_need_its_data(capsys, arrays, tmp_path):
     once = said(capsys, "run", arrays, *NAIVE, "--seeds", "1", "--quiet")
     (tmp_path / "my.npz").unlink()
     assert said(capsys, "run", arrays, *NAIVE, "--seeds", "1", "--quiet") == once
@@ -210,7 +210,7 @@ def test_quiet_prints_the_folder_alone(capsys, arrays, out):
     assert (Path(printed.strip()) / "result.json").exists()
 
 
-def test_warnings_of_a_quiet_run_keep_out_of_what_scripts_read(capsys, tmp_path):
+def test_warnings_of_a_quiet_run_go_to_standard_error(capsys, tmp_path):
     short = ["learner.epochs=0", "learner.epochs_autoencoder=0", "learner.epochs_flow=1", "learner.blocks=1"]
     main(["run", vectors(tmp_path / "d.npz", 0), *short, "--seeds", "1", "--quiet"])
     out, err = capsys.readouterr()
@@ -218,7 +218,7 @@ def test_warnings_of_a_quiet_run_keep_out_of_what_scripts_read(capsys, tmp_path)
     assert "warning: " in err
 
 
-def test_every_epoch_is_logged_for_who_asks_for_it(capsys, arrays):
+def test_verbose_logs_every_epoch(capsys, arrays):
     command = ("run", arrays, *NAIVE, "learner.epochs=3", "--seeds", "1", "--device", "cpu")
     assert len(re.findall(r"^task ./2 .* epoch   3/3 ", said(capsys, *command), re.M)) == 2
     (folder,) = Path("runs").iterdir()
@@ -236,7 +236,7 @@ def test_an_unfinished_run_begins_anew(capsys, finished):
     assert (finished / "result.json").exists()
 
 
-def test_a_result_is_not_shown_as_that_of_other_data(capsys, tmp_path):
+def test_a_result_is_not_shown_for_changed_data(capsys, tmp_path):
     run = ["run", vectors(tmp_path / "d.npz", 0), "learner.name=naive", "learner.epochs=1", "--seeds", "1"]
     said(capsys, *run)
     said(capsys, *run)

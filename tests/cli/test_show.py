@@ -27,7 +27,7 @@ def test_show_shows_what_the_run_showed(capsys, naive_run, finished):
     assert shown.splitlines() == after[: len(shown.splitlines())]
 
 
-def test_show_of_several_passes_over_what_is_no_run_and_says_how_many(capsys, finished):
+def test_show_of_several_skips_other_folders_and_counts_them(capsys, finished):
     (finished.parent / "notes.txt").write_text("no run")
     (finished.parent / "empty").mkdir()
     shown = said(capsys, "show", *sorted(finished.parent.iterdir()))
@@ -102,7 +102,7 @@ def test_naive_on_other_data_is_not_shown_beside(capsys, arrays, tmp_path):
     assert "naive" not in out.split("What to try next")[0]
 
 
-def test_of_several_naive_runs_none_is_picked(capsys, tmp_path):
+def test_of_several_naive_runs_none_is_shown_beside(capsys, tmp_path):
     base = ["run", vectors(tmp_path / "d.npz", 0), "--seeds", "1", "learner.epochs=1"]
     said(capsys, *base, "learner.name=naive")
     assert "naive ┃" in said(capsys, *base, "learner.name=joint")

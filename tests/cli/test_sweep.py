@@ -110,7 +110,7 @@ def test_wrong_input_is_one_sentence_and_runs_nothing(capsys, tmp_path, case):
         (["best", "sweep.toml", "-o", "./sweep.toml"], "is the sweep itself"),
     ],
 )
-def test_wrong_words_are_refused(capsys, arguments, words):
+def test_wrong_arguments_are_refused(capsys, arguments, words):
     Path("sweep.toml").write_text(GRID)
     code, out, err = called(capsys, "sweep", *arguments)
     assert (code, out) == (2, "") and words in err
@@ -118,14 +118,14 @@ def test_wrong_words_are_refused(capsys, arguments, words):
 
 
 @pytest.mark.parametrize("command", [["sweep"], ["sweep", "best"]])
-def test_many_points_are_not_checked_in_silence(capsys, monkeypatch, command):
+def test_progress_is_shown_while_many_points_are_checked(capsys, monkeypatch, command):
     monkeypatch.setattr("prer.terminal.sweeps.MANY", 4)
     Path("sweep.toml").write_text(GRID.replace("[32, 64]", "[32, -1]"))  # the second point is wrong
     code, out, err = called(capsys, *command, "sweep.toml")
     assert (code, out) == (2, "checking the points of the sweep: 4\n") and "point 2 of the sweep" in err
 
 
-def test_of_many_points_a_log_says_what_is_done_with_them(capsys, monkeypatch, workers):
+def test_a_log_names_the_steps_for_many_points(capsys, monkeypatch, workers):
     monkeypatch.setattr("prer.terminal.sweeps.MANY", 4)
     workers("raise SystemExit(1)")
     Path("sweep.toml").write_text(GRID)
@@ -156,7 +156,7 @@ def test_the_table_has_the_settings_that_vary_and_the_best_first(capsys):
     ]
 
 
-def test_a_sweep_warns_of_what_its_runs_were_warned_of_and_of_a_winner_that_learned_nothing(capsys):
+def test_a_sweep_repeats_warnings_of_its_runs_and_warns_of_a_winner_near_chance(capsys):
     points = sweep(GRID).points()
     for point in points:
         finish(point, accuracy=53.0)
@@ -189,7 +189,7 @@ def test_what_was_found_on_a_validation_part_is_tested_on_the_test_part(capsys):
     assert Experiment.read(Path("best.toml")).hash == sweep(GRID).points()[3].hash != points[3].hash
 
 
-def test_a_best_that_cannot_be_written_is_one_sentence(capsys):
+def test_a_best_point_that_cannot_be_written_is_one_sentence(capsys):
     finish(sweep(GRID).points()[0])
     assert "cannot write nowhere/b.toml" in called(capsys, "sweep", "best", "sweep.toml", "-o", "nowhere/b.toml")[2]
 
@@ -231,7 +231,7 @@ def swept(tmp_path_factory):
     return cwd, done
 
 
-def test_a_sweep_runs_every_point_in_its_folder_and_tells_of_each(swept):
+def test_a_sweep_runs_every_point_in_its_folder_and_prints_a_line_for_each(swept):
     cwd, done = swept
     assert (done.returncode, done.stderr) == (0, "")
     points = Sweep.read(cwd / "sweep.toml").points()
@@ -247,7 +247,7 @@ def test_a_sweep_runs_every_point_in_its_folder_and_tells_of_each(swept):
         assert json.loads((folder.path / "environment.json").read_text())["threads"] == 1
 
 
-def test_a_sweep_again_trains_nothing_and_its_best_is_the_first_of_its_table(capsys, monkeypatch, swept, workers):
+def test_a_repeated_sweep_trains_nothing_and_its_best_is_the_first_of_its_table(capsys, monkeypatch, swept, workers):
     cwd, done = swept
     workers("raise AssertionError")
     monkeypatch.chdir(cwd)
@@ -261,7 +261,7 @@ def test_a_sweep_again_trains_nothing_and_its_best_is_the_first_of_its_table(cap
     assert {path: path.stat().st_mtime_ns for path in Path("runs").rglob("*")} == before
 
 
-def test_a_point_that_fails_is_told_and_the_others_go_on(capsys):
+def test_a_failed_point_is_reported_and_the_others_go_on(capsys):
     Path("sweep.toml").write_text(BASE + '[axes]\n"learner.lr" = [1e30, 0.1]\n')
     code, out, err = called(capsys, "sweep", "sweep.toml", "--workers", "2")
     assert (code, err) == (1, "prer: 1 of 2 points failed; the sweep again tries them again\n")

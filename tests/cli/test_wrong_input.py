@@ -39,7 +39,7 @@ WRONG = {
 
 
 @pytest.mark.parametrize("case", WRONG)
-def test_wrong_input_is_refused_in_one_line_and_costs_nothing(capsys, finished, tmp_path, case):
+def test_wrong_input_is_refused_in_one_line_and_changes_nothing(capsys, finished, tmp_path, case):
     arguments, words = WRONG[case]
     (tmp_path / "file").write_text("mine")
     before = contents(tmp_path)

@@ -44,7 +44,7 @@ def test_a_pipe_is_not_read(finished, tmp_path):
     assert list(scalars(tmp_path)) == []
 
 
-def test_lines_that_are_not_ours_are_left_out(finished, tmp_path):
+def test_foreign_lines_are_ignored(finished, tmp_path):
     (tmp_path / "experiment.toml").write_text("seeds = [4]\n")
     strange = ["{", "[]", "null", '{"event": "epoch"}', '{"event": "task", "task": 0, "accuracy": 5}', "\x00" * 9]
     strange += [

@@ -36,7 +36,7 @@ def test_tensorboard_reads_back_what_the_run_says(finished, tmp_path, capsys):
 
 
 @pytest.mark.parametrize("seeds", ["1.5", '"two"', "{}", '[0, "1"]'])
-def test_seeds_that_are_none_are_said_to_be_so(tmp_path, capsys, seeds):
+def test_invalid_seeds_are_refused(tmp_path, capsys, seeds):
     (tmp_path / "experiment.toml").write_text(f"seeds = {seeds}\n")
     assert "whole number" in refused(capsys, "track", tmp_path)
 
@@ -45,11 +45,11 @@ def test_several_runs_cannot_be_followed(finished, capsys):
     assert "one run" in refused(capsys, "track", finished, finished, "--follow")
 
 
-def test_no_run_is_said_to_be_none(tmp_path, capsys):
+def test_a_folder_without_a_run_is_refused(tmp_path, capsys):
     assert "is not a run's folder" in refused(capsys, "track", tmp_path)
 
 
-def test_a_full_disk_is_said_in_a_sentence_and_nothing_torn_is_left(finished, tmp_path):
+def test_a_full_disk_is_one_sentence_and_leaves_no_partial_file(finished, tmp_path):
     boards = tmp_path / "boards"
 
     def before():  # as on a disk that has room for little more
@@ -60,7 +60,7 @@ def test_a_full_disk_is_said_in_a_sentence_and_nothing_torn_is_left(finished, tm
     assert not any(path.is_file() for path in boards.rglob("*"))
 
 
-def test_a_place_that_cannot_be_written_is_said_in_a_sentence(finished, tmp_path, capsys):
+def test_a_log_folder_that_cannot_be_written_is_one_sentence(finished, tmp_path, capsys):
     (tmp_path / "boards").write_text("mine")
     assert "give another --logdir" in refused(capsys, "track", finished, "--logdir", tmp_path / "boards")
     assert (tmp_path / "boards").read_text() == "mine"

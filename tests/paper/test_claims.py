@@ -63,9 +63,7 @@ def test_claims_about_variants(tmp_path):
         "constant": "holds",
         "reduced": "holds",
     } | dict.fromkeys(METHODS_CLAIMS, "not run")
-    assert (
-        "+0.50 %" in evidence["constant"][0] and "samples 99.0 %, test images 98.8 % (+0.2, " in evidence["ours"][0]
-    )
+    assert "+0.50 %" in evidence["constant"][0] and "samples 99.0 %, test images 98.8 % (+0.2, " in evidence["ours"][0]
     assert evidence["reduced"][0] == "ours 1,005 floats, 12.5 s; pixels 2,000 floats, 13.0 s"
     assert evidence["levels"][0].endswith("; 1,005 floats against 2,000")
     assert (
@@ -141,9 +139,9 @@ def test_claims_about_the_other_methods(tmp_path):
     fake_run_of(tmp_path, costs["mnist", "er"], [90.0], [0.0], memory_floats=[99] * 5, seconds={"total": 8.0})
     fake_run_of(tmp_path, costs["mnist", "gem"], [90.0], [0.0], memory_floats=[99] * 5, seconds={"total": 9.0})
     evidence = judged(tmp_path)
-    assert {claim: evidence[claim][1] for claim in METHODS_CLAIMS} == dict.fromkeys(
-        METHODS_CLAIMS, "does not hold"
-    ) | {"er": "holds"}
+    assert {claim: evidence[claim][1] for claim in METHODS_CLAIMS} == dict.fromkeys(METHODS_CLAIMS, "does not hold") | {
+        "er": "holds"
+    }
     assert "to LWF" in evidence["accuracy"][0] and "Naive" not in evidence["memory"][0]
 
 

@@ -45,7 +45,7 @@ def test_the_figure_is_the_same_to_the_byte(capsys, tmp_path):
     assert "no figure: " in out and "1 run is missing" in err
 
 
-def test_the_plane_is_that_of_the_real_ones():
+def test_embeddings_are_projected_on_the_plane_of_the_real_ones():
     real = np.random.default_rng(0).normal(size=(60, 3)) * [5, 2, 0.1] + 7
     a, b = figure2.projected(real, real[::-1] + np.array([0, 0, 3]))
     assert np.allclose(a.mean(0), 0) and np.allclose(a.std(0), np.linalg.svd(real - real.mean(0))[1][:2] / 60**0.5)

@@ -57,7 +57,7 @@ def test_table_1_runs_what_is_missing_and_keeps_what_is_not(capsys, tmp_path):
 @pytest.mark.parametrize(
     "text", ["", "[]", '{"t": 3}', '{"t": {"folders": 1, "workers": 1, "seconds": 1}}', '{"t": {}}']
 )
-def test_clocks_that_cannot_be_read_are_not_said(tmp_path, text):
+def test_damaged_clocks_are_ignored(tmp_path, text):
     (tmp_path / "clocks.json").write_text(text)
     assert clocks(tmp_path) == {}
 
@@ -73,7 +73,7 @@ def test_everything_at_once_and_the_document_about_it(capsys, monkeypatch, tmp_p
     assert "## Table 2" in text and "not run" in text and "--only digits,prer --fast" in text
 
 
-def test_data_that_cannot_be_had_leaves_cells_that_say_so(capsys, tmp_path):
+def test_missing_data_is_named_in_the_cells(capsys, tmp_path):
     fake_run_of(tmp_path / "runs", plan.of_table1(Request())["mnist", "prer"], [99.0] * 5, [-1.0] * 5)
     out, err = told(capsys, "table1", "--only", "mnist,prer,naive", code=1)
     assert "mnist: mnist is not here and PRER_OFFLINE is set" in out and "1 run is missing" in err
@@ -81,7 +81,7 @@ def test_data_that_cannot_be_had_leaves_cells_that_say_so(capsys, tmp_path):
     assert "| Naive | failed: mnist is not here" in text and "| PRER | -1.00 ± 0.00 | 98.33 ± 0.00 |" in text
 
 
-def test_a_run_that_fails_leaves_a_cell_that_says_so(capsys, tmp_path, monkeypatch):
+def test_a_failed_run_is_named_in_its_cell(capsys, tmp_path, monkeypatch):
     tiny = Request.experiment
     monkeypatch.setattr(Request, "experiment", lambda s, d, m, o=(): tiny(s, d, m, (*o, "learner.lr=1e30")))
     out, err = told(capsys, "table1", *FAST, "--only", "naive", code=1)
@@ -106,7 +106,7 @@ def test_data_from_a_folder(capsys, tmp_path):
     )
 
 
-def test_what_is_asked_for_is_run_and_shown_and_all_there_is_is_written(capsys, tmp_path):
+def test_only_limits_what_is_run_and_shown_while_files_hold_all_runs(capsys, tmp_path):
     experiments = plan.of_table1(Request(seeds="3")) | plan.of_significance(Request(seeds="3"))
     noise = np.array([0.0, 0.1, -0.1])
     for i, method in enumerate(("prer", "ewc", "er", "gem", "lwf", "naive")):
@@ -126,13 +126,13 @@ def test_what_is_asked_for_is_run_and_shown_and_all_there_is_is_written(capsys, 
     assert "ER +2.00 (better, p " in out and "CIFAR10" not in out
 
 
-def test_a_clock_that_cannot_be_written_costs_no_table(capsys, tmp_path):
+def test_a_clock_that_cannot_be_written_is_a_warning(capsys, tmp_path):
     (tmp_path / "runs/clocks.json").mkdir(parents=True)
     out, _ = told(capsys, "table1", *FAST, "--only", "naive")
     assert "warning: cannot write runs/clocks.json: " in out and (tmp_path / "runs/table1.csv").exists()
 
 
-def test_a_result_that_is_none_is_not_said_to_be_tried_again(capsys, tmp_path):
+def test_a_damaged_result_must_be_deleted_first(capsys, tmp_path):
     experiment = plan.of_table1(Request(seeds="3"))["mnist", "prer"]
     folder = fake_run_of(tmp_path / "runs", experiment, [99.0] * 3, [-1.0] * 3)
     (folder.path / "result.json").write_text("{")
@@ -141,7 +141,7 @@ def test_a_result_that_is_none_is_not_said_to_be_tried_again(capsys, tmp_path):
     assert err == "prer: 1 run is missing; see to the reasons above, then give the same command again\n"
 
 
-def test_of_finished_runs_alone_nothing_is_run(capsys, tmp_path):
+def test_the_option_finished_runs_nothing(capsys, tmp_path):
     usual = Request().experiment("kmnist", "naive", ["stream.data=kmnist10k", "seeds=2"])
     fake_run_of(tmp_path / "runs", usual, [90.0] * 2, [-2.0] * 2)
     before = sorted((tmp_path / "runs").iterdir())
@@ -168,6 +168,6 @@ def test_of_finished_runs_alone_nothing_is_run(capsys, tmp_path):
         (("table1", "--device", "gpu"), "gpu"),
     ],
 )
-def test_what_is_wrong_is_refused_before_anything_runs(capsys, tmp_path, arguments, sentence):
+def test_wrong_input_is_refused_before_anything_runs(capsys, tmp_path, arguments, sentence):
     out, err = told(capsys, *arguments, code=2)
     assert sentence in err and not out and not (tmp_path / "runs").exists()

@@ -144,7 +144,7 @@ def test_runs_are_sorted_by_mouse_and_by_keyboard(opened, three):
 
 
 @pytest.mark.usefixtures("without_figures")
-def test_what_is_not_known_is_sorted_to_the_end(opened, three, tmp_path):
+def test_unknown_values_are_sorted_to_the_end(opened, three, tmp_path):
     page = opened([fake_run(tmp_path / "half", until=1), *three])
     for _ in range(2):
         page.get_by_role("columnheader", name="BWT").get_by_role("button").click()
@@ -223,7 +223,7 @@ def test_the_keyboard_reaches_everything(opened, three):
     assert page.locator(".cards details[open] .formula").inner_text().startswith("2 / (M (M + 1))")
 
 
-def test_who_cannot_see_finds_names_and_tables(opened, three):
+def test_screen_readers_find_names_and_tables(opened, three):
     page = opened(three[:1])
     for figure in page.locator("svg").all():
         assert figure.get_attribute("role") == "img" and len(figure.get_attribute("aria-label")) > 20

@@ -21,7 +21,7 @@ STRANGE = [
 
 
 @pytest.mark.parametrize("line", STRANGE)
-def test_strange_events_are_left_out(tmp_path, line, without_figures):
+def test_strange_events_are_ignored(tmp_path, line, without_figures):
     folder = fake_run(tmp_path / "a", until=2)
     before = RunEvents.read(folder).matrix()
     with (folder / "events.jsonl").open("a") as file:
@@ -32,7 +32,7 @@ def test_strange_events_are_left_out(tmp_path, line, without_figures):
     assert page(folder)
 
 
-def test_folders_that_hold_far_too_much_are_shown_in_part(monkeypatch, tmp_path, without_figures):
+def test_huge_folders_are_shown_in_part(monkeypatch, tmp_path, without_figures):
     for name, most in {"MOST_CLASSES": 500, "MOST_SEEDS": 100, "MOST_CELLS": 1e5}.items():
         monkeypatch.setattr(f"prer.report.events.{name}", most)
     folder = fake_run(tmp_path / "a", until=1)

@@ -31,7 +31,7 @@ def test_the_memory_of_a_real_run(real):
     assert html.count("real and 60 sampled embeddings") == 10 and "What the flow remembers" in html
 
 
-def test_a_model_is_looked_at_with_one_thread_and_the_process_is_left_as_it_was(monkeypatch, real, tmp_path):
+def test_a_model_is_evaluated_with_one_thread_and_the_process_is_left_as_it_was(monkeypatch, real, tmp_path):
     seen = []
 
     def look(learner, stream):
@@ -66,7 +66,7 @@ def test_samples_after_each_task_are_shown(tmp_path, shape, dtype):
     assert page(tmp_path / "a").count("<image") == 2 + 2 + 1 + 1
 
 
-def test_samples_of_the_final_model_give_way_to_those_that_were_kept(real, tmp_path):
+def test_saved_samples_replace_samples_of_the_final_model(real, tmp_path):
     folder = Path(shutil.copytree(real, tmp_path / real.name))
     shutil.rmtree(folder / "memory")
     view = memory.remembered(Run.read(folder))
@@ -76,14 +76,14 @@ def test_samples_of_the_final_model_give_way_to_those_that_were_kept(real, tmp_p
 
 
 @pytest.mark.parametrize("what", [b"", b"\x80\x04]\x94.", save({"samples": np.zeros((2, 8, 7, 8, 8), np.uint8)})])
-def test_strange_samples_are_left_out(tmp_path, what, without_figures):
+def test_strange_samples_are_ignored(tmp_path, what, without_figures):
     folder = with_samples(fake_run(tmp_path / "a"))
     (folder / "memory/task-1.safetensors").write_bytes(what)
     assert memory.samples_after(folder) == {}
     assert page(folder)
 
 
-def test_data_is_shown_only_to_who_knows_its_checksum(real, tmp_path):
+def test_data_is_shown_only_if_the_run_knows_its_checksum(real, tmp_path):
     folder = Path(shutil.copytree(real, tmp_path / real.name))
     noted = json.loads((folder / "environment.json").read_text())
     for forged_sum, why in ((None, "does not know the checksum"), ("0" * 64, "the data has changed")):
@@ -105,7 +105,7 @@ def test_no_data_is_fetched(monkeypatch, real, tmp_path):
     assert not (tmp_path / "none").exists()
 
 
-def test_a_model_that_asks_for_too_much_is_not_loaded(real, tmp_path):
+def test_a_model_that_is_too_large_is_not_loaded(real, tmp_path):
     folder = Path(shutil.copytree(real, tmp_path / real.name))
     toml = (folder / "experiment.toml").read_text().replace("hidden = [128, 64]", "hidden = [65536, 65536]")
     (folder / "experiment.toml").write_text(toml)

@@ -34,7 +34,7 @@ def test_the_same_runs_give_the_same_page(tmp_path):
     assert page("a", "b") == page("a", "b")
 
 
-def test_a_run_is_told_whole(two_runs, page_of_one):
+def test_a_page_shows_everything_about_a_run(two_runs, page_of_one):
     html, result = page_of_one, json.loads((two_runs[0] / "result.json").read_text())
     for key in ("accuracy", "bwt", "forgetting_best"):
         mean, std = result[key]["mean"], result[key]["std"]
@@ -60,7 +60,7 @@ def test_the_page_and_the_terminal_agree_on_what_fades(two_runs, page_of_one):
     assert html.count("▼ fades") == 1 and html.count(">70.00</td>") == 2
 
 
-def test_what_was_warned_of_at_the_start_is_on_the_page(tmp_path, without_figures):
+def test_warnings_of_a_run_are_on_the_page(tmp_path, without_figures):
     for i in range(13):  # so many that the page is compact
         folder = fake_run(tmp_path / f"runs/{i}")
     known = json.loads((folder / "environment.json").read_text())

@@ -35,7 +35,7 @@ def test_a_run_that_failed_says_why_and_is_not_waited_for(capsys, monkeypatch, t
     assert "it is not finished; tasks learned: 2" in page("lost")  # it is being tried again
 
 
-def test_a_run_that_has_hardly_begun(tmp_path, without_figures):
+def test_a_run_without_events(tmp_path, without_figures):
     (fake_run(tmp_path / "new", until=0) / "events.jsonl").unlink()
     assert "it is not finished, and it has no events yet" in page("new")
     (tmp_path / "new/environment.json").unlink()
@@ -43,7 +43,7 @@ def test_a_run_that_has_hardly_begun(tmp_path, without_figures):
 
 
 @pytest.mark.parametrize("damage", ["", "{", "[]", '{"seeds": 1}', "\x00\xff", '{"a":' * 100_000])
-def test_a_damaged_result_is_told_and_the_events_are_shown(tmp_path, damage, without_figures):
+def test_a_damaged_result_is_named_and_the_events_are_shown(tmp_path, damage, without_figures):
     fake_run(tmp_path / "broken")
     (tmp_path / "broken/result.json").write_text(damage)
     html = page("broken")
@@ -51,7 +51,7 @@ def test_a_damaged_result_is_told_and_the_events_are_shown(tmp_path, damage, wit
     assert f">{matrix(3, 3).mean(0)[2, 0]:.2f}</td>" in html
 
 
-def test_a_damaged_experiment_is_told(tmp_path, without_figures):
+def test_a_damaged_experiment_is_named(tmp_path, without_figures):
     fake_run(tmp_path / "broken")
     (tmp_path / "broken/experiment.toml").write_text("name = ")
     html = page("broken")

@@ -106,7 +106,7 @@ def pictures():
 @pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a CUDA device")
 @pytest.mark.parametrize("seeds", [[0], [0, 1, 2, 3, 4]], ids=["one seed", "five seeds"])
 @pytest.mark.parametrize("name", LEARNERS)
-def test_so_it_is_on_a_gpu(tmp_path, name, seeds):
+def test_a_stopped_run_ends_as_if_never_stopped_on_a_gpu(tmp_path, name, seeds):
     stream, more = pictures(), {"epochs": 3}
     whole = [learn(stream, made(name, more), seeds=seeds, device="cuda").digest for _ in range(2)]
     assert whole[0] == whole[1]
@@ -127,7 +127,7 @@ def test_whether_a_run_fails_does_not_depend_on_its_being_saved(tmp_path, kept):
         learn(blobs(), learner, seeds=1, device="cpu", autosave=autosave)
 
 
-def test_the_accuracy_before_all_costs_dgr_no_generator(monkeypatch):
+def test_the_untrained_accuracy_of_dgr_trains_no_generator(monkeypatch):
     trained, train = [], DGR._train_generator
     monkeypatch.setattr(DGR, "_train_generator", lambda self, task: trained.append(task.index) or train(self, task))
     learn(domains(), made("dgr", {}), seeds=1, device="cpu")

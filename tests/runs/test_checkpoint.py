@@ -8,7 +8,7 @@ from prer.runs import checkpoint
 from prer.runs.checkpoint import Checkpoint, Saved
 
 
-def test_a_checkpoint_that_the_disk_has_changed_does_not_replace_the_one_before(tmp_path, monkeypatch):
+def test_a_corrupted_checkpoint_does_not_replace_the_one_before(tmp_path, monkeypatch):
     kept, durable = Checkpoint(tmp_path / "checkpoint"), checkpoint.durable
     kept.write(Saved({"tasks": 1}, {"a": torch.ones(3)}))
 

@@ -55,13 +55,13 @@ def test_flipped_bits_in_a_result_are_noticed(capsys, finished, tmp_path):
                 assert code == 2 and "result.json" in err and "delete it and run again" in err
 
 
-def test_a_last_event_that_was_torn_is_written_anew(capsys, run, finished):
+def test_a_torn_last_event_is_written_again(capsys, run, finished):
     file = run / "events.jsonl"
     file.write_bytes(file.read_bytes() + b'{"event": "epoch", "task": 1, "pha')
     assert_resumes(capsys, run, finished)
 
 
-def test_events_after_the_checkpoint_come_once(capsys, run, finished):
+def test_events_after_the_checkpoint_are_not_repeated(capsys, run, finished):
     file = run / "events.jsonl"
     file.write_bytes(file.read_bytes() + file.read_bytes())
     assert_resumes(capsys, run, finished)

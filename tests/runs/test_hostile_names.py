@@ -14,7 +14,7 @@ def harmless(text):
     return all(character.isprintable() or character == "\n" for character in text)
 
 
-def test_names_in_a_result_are_shown_as_they_are_and_obeyed_by_nobody(capsys, done):
+def test_names_in_a_result_are_printed_as_text(capsys, done):
     sign_result(done, learner=ESCAPES, stream=ESCAPES, digest=ESCAPES)
     for runs in ([done], [done, done]):
         code, out, err = outcome(capsys, "show", *runs)
@@ -22,7 +22,7 @@ def test_names_in_a_result_are_shown_as_they_are_and_obeyed_by_nobody(capsys, do
         assert "[red]x[/red]" in out
 
 
-def test_names_of_folders_are_shown_as_they_are_and_obeyed_by_nobody(capsys, run, done):
+def test_names_of_folders_are_printed_as_text(capsys, run, done):
     named = done.rename(done.with_name("a" + ESCAPES.replace("/", "|")))
     for command in (["show", named], ["show", named, named], ["resume", named]):
         code, out, _ = outcome(capsys, *command)
@@ -35,7 +35,7 @@ def test_names_of_folders_are_shown_as_they_are_and_obeyed_by_nobody(capsys, run
 
 
 @pytest.mark.parametrize("where", ["key", "value", "nested"])
-def test_names_in_a_checkpoint_are_said_as_they_are_and_not_at_length(capsys, run, where):
+def test_names_in_a_checkpoint_are_printed_as_text_and_cut(capsys, run, where):
     content = checkpoint_content(run)
     long = ESCAPES * 10_000
     content["about"]["context"] |= {"key": {long: 1}, "value": {"torch": long}, "nested": {"torch": [[long]]}}[where]
@@ -45,7 +45,7 @@ def test_names_in_a_checkpoint_are_said_as_they_are_and_not_at_length(capsys, ru
 
 
 @pytest.mark.parametrize("key", ["name", "device", "stream.data", "stream.kind", "learner.name", "learner.optimiser"])
-def test_names_in_an_experiment_are_said_as_they_are(capsys, run, key):
+def test_names_in_an_experiment_are_printed_as_text(capsys, run, key):
     (run / "environment.json").unlink()
     text, last = (run / "experiment.toml").read_text(), key.split(".")[-1]
     section = text.index(f"[{key.split('.')[0]}]") if "." in key else 0

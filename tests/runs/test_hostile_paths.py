@@ -26,7 +26,7 @@ def leaves(tree):
 
 @pytest.mark.parametrize("file", ["checkpoint/checkpoint.json", "environment.json", "result.json"])
 @pytest.mark.parametrize("path", ["../../outside/x", "OUTSIDE"])
-def test_a_path_in_any_value_leads_nowhere(capsys, tmp_path, stopped, finished, file, path):
+def test_a_path_in_any_value_is_not_followed(capsys, tmp_path, stopped, finished, file, path):
     outside = tmp_path / "outside"
     outside.mkdir()
     (outside / "mine").write_text("mine")

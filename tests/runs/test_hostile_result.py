@@ -30,7 +30,7 @@ def test_a_matrix_of_no_task_is_refused(capsys, done, matrix):
     ],
     ids=repr,
 )
-def test_a_result_with_values_of_another_kind_is_refused_although_its_checksum_is_right(capsys, done, changes):
+def test_a_result_with_values_of_another_type_is_refused(capsys, done, changes):
     sign_result(done, **changes)
     for command in (["show", done], ["show", done, done], ["resume", done]):
         assert "result.json" in refused(capsys, *command)

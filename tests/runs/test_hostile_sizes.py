@@ -43,7 +43,7 @@ def test_ten_gigabytes_are_not_read_even_when_the_checkpoint_asks_for_them(run, 
     assert code == 2 and "too large" in err
 
 
-def test_ten_gigabytes_of_events_are_cut_without_being_read_at_once(run, finished):
+def test_ten_gigabytes_of_events_are_truncated_without_reading_them_whole(run, finished):
     content = checkpoint_content(run)
     content["about"]["events"] = 10 * 2**30
     sign_checkpoint(run, content)
@@ -52,7 +52,7 @@ def test_ten_gigabytes_of_events_are_cut_without_being_read_at_once(run, finishe
     assert digest(run) == digest(finished)
 
 
-def test_a_matrix_that_nobody_could_look_at_is_not_drawn(done):
+def test_a_huge_matrix_is_not_printed(done):
     size = 700
     sign_result(done, matrix=[[[1.0] * size] * size] * 2)
     assert (done / "result.json").stat().st_size < 2**26

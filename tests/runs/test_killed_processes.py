@@ -1,4 +1,4 @@
-"""Processes that are killed and resumed end in the same state, to the last bit; benchmarks/kill_runs.py does far more."""
+"""Killed and resumed processes end in the same state, to the last bit; benchmarks/kill_runs.py does far more."""
 
 import json
 import os

@@ -91,7 +91,7 @@ def test_accuracy_is_the_diagonal_and_a_share_of_bwt(R):
 
 @few
 @given(matrices(), st.floats(0, 100))
-def test_what_comes_before_a_task_was_learned_counts_for_nothing(R, guess):
+def test_accuracies_before_a_task_is_learned_do_not_count(R, guess):
     filled = np.where(np.isnan(R), guess, R)
     for name, metric in metrics.METRICS.items():
         assert metric(filled) == pytest.approx(metric(R), nan_ok=True), name
@@ -123,7 +123,7 @@ def test_spread_by_hand():
         ([nan, nan], {"mean": None, "std": None, "values": [None, None]}),
     ],
 )
-def test_what_is_not_known_is_none(values, expected):
+def test_unknown_values_are_none(values, expected):
     assert metrics.spread(values) == expected
 
 

@@ -26,7 +26,7 @@ def test_two_seeds_have_a_closed_form():
 
 @quickly
 @given(st.integers(0, 2**32 - 1), st.integers(2, 12))
-def test_it_is_scipys(draw, n):
+def test_it_agrees_with_scipy(draw, n):
     a, b = np.random.default_rng(draw).normal(size=(2, n))
     found, scipys = compare(a, b), ttest_rel(a, b)
     assert found.p == pytest.approx(scipys.pvalue)
@@ -36,7 +36,7 @@ def test_it_is_scipys(draw, n):
 
 @quickly
 @given(SEEDS)
-def test_whoever_is_first_only_turns_the_sign(pairs):
+def test_exchanging_both_sides_changes_only_the_sign(pairs):
     a, b = zip(*pairs, strict=True)
     one, other = compare(a, b), compare(b, a)
     assert one.p == other.p and one.low <= one.difference <= one.high and 0 <= one.p <= 1
@@ -74,7 +74,7 @@ def test_holm_keeps_the_order(ps):
 
 @quickly
 @given(PS.flatmap(lambda ps: st.tuples(st.just(ps), st.permutations(range(len(ps))))))
-def test_holm_does_not_know_in_which_order_it_is_asked(given):
+def test_holm_does_not_depend_on_the_order(given):
     ps, order = given
     adjusted = holm(ps)
     assert holm([ps[i] for i in order]) == [adjusted[i] for i in order]

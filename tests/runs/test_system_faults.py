@@ -67,7 +67,7 @@ def test_files_that_may_not_grow_stop_a_run_which_goes_on_when_they_may(capsys, 
     assert ends_well_later(capsys, here, finished, begun(RUN, before)) in (1, 2)
 
 
-def test_a_model_that_cannot_be_written_is_said_in_a_sentence(capsys, here, finished):
+def test_a_model_that_cannot_be_written_is_one_sentence(capsys, here, finished):
     def before():  # no checkpoints: the model is the first large file
         resource.setrlimit(resource.RLIMIT_FSIZE, (4500, resource.RLIM_INFINITY))
 
@@ -77,7 +77,7 @@ def test_a_model_that_cannot_be_written_is_said_in_a_sentence(capsys, here, fini
 
 
 @pytest.mark.parametrize("more", range(7))
-def test_a_lack_of_file_handles_is_said_in_a_sentence(capsys, here, finished, more):
+def test_a_lack_of_file_handles_is_one_sentence(capsys, here, finished, more):
     def before():
         save_every_epoch()
         last = max(int(path.name) for path in Path("/proc/self/fd").iterdir())
@@ -100,7 +100,7 @@ def without_privileges():
 
 
 @pytest.mark.parametrize("command", ["resume", "privacy"])
-def test_a_folder_that_may_not_be_entered_is_not(run, finished, here, command):
+def test_a_folder_that_may_not_be_entered_is_skipped(run, finished, here, command):
     folder, closed = run if command == "resume" else copied(finished, here / "done"), here / "closed"
     about = json.loads((folder / "environment.json").read_text()) | {"folder": str(closed)}
     (folder / "environment.json").write_text(json.dumps(about))
@@ -138,7 +138,7 @@ def test_a_folder_that_may_not_be_written_is_refused_and_a_finished_run_is_shown
         done.chmod(0o755)
 
 
-def test_an_unreadable_file_of_a_run_is_said_in_a_sentence(run):
+def test_an_unreadable_file_of_a_run_is_one_sentence(run):
     for file in FILES:
         (run / file).chmod(0)
         code, _, err = ended(begun(["resume", run], without_privileges))
@@ -161,7 +161,7 @@ def test_a_clock_that_goes_backwards_does_no_harm(capsys, monkeypatch, here, fin
 
 
 @pytest.mark.parametrize("seconds", ["soon", "nan", "-1", ""])
-def test_seconds_between_checkpoints_that_are_none_are_refused(capsys, monkeypatch, here, seconds):
+def test_invalid_seconds_between_checkpoints_are_refused(capsys, monkeypatch, here, seconds):
     monkeypatch.setenv("PRER_CHECKPOINT_SECONDS", seconds)
     code, _, err = outcome(capsys, *RUN)
     assert code == 2 and f"PRER_CHECKPOINT_SECONDS is {seconds!r}; give a number of seconds" in err

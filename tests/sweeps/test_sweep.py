@@ -28,7 +28,7 @@ def test_a_sweep_of_nothing_is_its_one_experiment():
     assert sweep(BASE).points() == [Experiment.read(Path("sweep.toml"))]
 
 
-def test_draws_are_the_same_for_ever():
+def test_random_settings_never_change():
     text = "budget = 4\n[draws]\n" + "\n".join(
         [
             '"learner.lr" = {low = 1e-4, high = 1e-1, log = true}',
@@ -47,7 +47,7 @@ def test_draws_are_the_same_for_ever():
     assert chosen(sweep("draw = 1\n" + text).points(), "epochs") != [45, 14, 24, 8]
 
 
-def test_an_axis_or_a_draw_more_leaves_the_other_draws_as_they_are():
+def test_another_axis_or_random_setting_leaves_the_others_unchanged():
     text = "budget = 5\n" + DRAWN
     lrs = chosen(sweep(text).points(), "lr")
     more = sweep(text + '"learner.batch" = [32, 64]\n[axes]\n"learner.epochs" = [1, 2]\n').points()
@@ -59,13 +59,13 @@ def test_an_axis_or_a_draw_more_leaves_the_other_draws_as_they_are():
 
 @given(budget=st.integers(1, 40), draw=st.integers(0, 10**9), values=st.integers(1, 12), high=st.integers(1, 9))
 @quickly
-def test_the_budget_is_kept_or_everything_is_drawn_and_no_point_comes_twice(budget, draw, values, high):
+def test_the_budget_or_every_combination_is_sampled_and_no_point_twice(budget, draw, values, high):
     draws = {"learner.batch": Choice([2 + v for v in range(values)]), "learner.epochs": Range(1, high)}
     points = Sweep(shared={"learner": {"name": "naive"}}, axes={}, draws=draws, budget=budget, draw=draw).points()
     assert len(points) == len({p.hash for p in points}) == min(budget, values * high)
 
 
-def test_points_that_are_the_same_by_their_hash_are_one():
+def test_points_with_the_same_hash_are_one():
     assert len(sweep('[axes]\nseeds = [2, [0, 1], 3]\n[learner]\nname = "naive"').points()) == 2
 
 
@@ -76,7 +76,7 @@ def test_logarithms_are_uniform_and_so_are_choices():
     assert all(abs(chosen(points, "batch").count(batch) - 200) < 50 for batch in (32, 64, 128))
 
 
-def test_the_base_is_beside_the_sweep_and_below_it(tmp_path):
+def test_the_base_lies_beside_the_sweep_which_overrides_it(tmp_path):
     Path("deep").mkdir()
     Path("deep/base.toml").write_text(BASE)
     Path("deep/s.toml").write_text('base = "base.toml"\nseeds = 2\n[learner]\nepochs = 3\n[axes]\nseeds = [4, 5]')
@@ -86,7 +86,7 @@ def test_the_base_is_beside_the_sweep_and_below_it(tmp_path):
     ]
 
 
-def test_an_override_holds_for_all_points_in_place_of_an_axis_or_draw():
+def test_an_override_replaces_an_axis_or_random_setting_in_all_points():
     assert chosen(sweep(GRID, "learner.epochs=7").points(), "epochs") == [7] * 4
     assert [(p.learner.lr, p.learner.batch) for p in sweep(GRID, "learner.lr=0.5").points()] == [(0.5, 32), (0.5, 64)]
     assert chosen(sweep("budget = 9\n" + DRAWN, "learner.lr=0.5").points(), "lr") == [0.5]

@@ -79,7 +79,7 @@ def test_a_terminal_gets_its_cursor_back_when_a_run_fails():
 
 
 @pytest.mark.parametrize("make", [log, terminal])
-def test_a_quiet_run_says_nothing_but_warnings(make):
+def test_a_quiet_run_prints_only_warnings(make):
     console = make()
     with Display(console, "x", 2, {"flow": 2}, quiet=True) as display:
         display(epoch())

@@ -58,7 +58,7 @@ def test_a_full_standard_output_is_named(run, words):
 
 
 @needs_full
-def test_a_run_whose_output_is_full_does_not_blame_its_folder_and_goes_on_later(run, tmp_path):
+def test_a_run_with_full_output_names_the_stream_and_goes_on_later(run, tmp_path):
     np.savez(tmp_path / "my.npz", **np.load(run.parents[1] / "my.npz"))
     with Path("/dev/full").open("wb") as full:
         code, _, err = finished(process(LOUD, tmp_path, stdout=full))
@@ -85,7 +85,7 @@ def test_a_full_standard_error_changes_no_exit_code(run):
 @pytest.mark.parametrize(
     "words", [["show", "RUN"], ["--help"], ["data", "list"], LOUD], ids=["show", "help", "list", "run"]
 )
-def test_who_reads_no_further_ends_a_command_silently(run, tmp_path, words):
+def test_a_closed_pipe_ends_a_command_silently(run, tmp_path, words):
     np.savez(tmp_path / "my.npz", **np.load(run.parents[1] / "my.npz"))
     begun = process([run if word == "RUN" else word for word in words], tmp_path)
     begun.stdout.close()
@@ -95,14 +95,14 @@ def test_who_reads_no_further_ends_a_command_silently(run, tmp_path, words):
 
 
 @pytest.mark.parametrize("words", [["show", "RUN"], ["data", "list"]], ids=" ".join)
-def test_without_standard_output_there_is_nothing_to_write_to(run, words):
+def test_commands_run_without_standard_output(run, words):
     words = [*COMMAND, *(str(run) if word == "RUN" else word for word in words)]
     code = f"import os, sys; os.close(1); os.execv(sys.executable, {words!r})"
     done = subprocess.run([sys.executable, "-c", code], env=environment(), capture_output=True)
     assert (done.returncode, done.stderr) == (0, b"")
 
 
-def test_without_standard_error_answers_are_written_all_the_same(run):
+def test_predictions_are_written_without_standard_error(run):
     words = [*COMMAND, "predict", str(run), str(run.parents[1] / "x.npy"), "--task", "1"]
     code = f"import os, sys; os.close(2); os.execv(sys.executable, {words!r})"
     done = subprocess.run([sys.executable, "-c", code], env=environment(), capture_output=True)
@@ -137,7 +137,7 @@ def written(words, cwd, name):
 
 @pytest.mark.parametrize("name", ENCODINGS)
 @pytest.mark.parametrize("command", ["show", "run"])
-def test_what_an_encoding_lacks_is_written_in_ascii(run, tmp_path, name, command):
+def test_characters_that_an_encoding_lacks_are_written_in_ascii(run, tmp_path, name, command):
     np.savez(tmp_path / "my.npz", **np.load(run.parents[1] / "my.npz"))
     code, out, err = written(["show", run] if command == "show" else LOUD, tmp_path, name)
     assert (code, err) == (0, "")
@@ -164,7 +164,7 @@ def test_every_text_can_be_written(encoding):
     assert written.startswith(("a ± b", "a +-b")) and written.endswith("\n") and "\\udcff" in written
 
 
-def test_an_error_that_is_swallowed_once_is_not_lost():
+def test_an_error_that_click_swallows_is_raised_by_the_next_write():
     class Full(io.StringIO):
         def write(self, text):
             raise OSError(28, NO_ROOM)

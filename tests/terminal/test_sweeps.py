@@ -26,7 +26,7 @@ def half_way(folder, tasks=2, phases=None):
     (folder.path / "events.jsonl").write_text(json.dumps(about | {"epoch": 0}) + '\n{"event": "epo')
 
 
-def test_how_far_a_run_is_stands_in_its_folder():
+def test_the_progress_of_a_run_is_read_from_its_folder():
     one, two = RunFolder(Path("one")), RunFolder(Path("two"))
     half_way(one)
     half_way(two, tasks=None)
@@ -43,7 +43,7 @@ def test_how_far_a_run_is_stands_in_its_folder():
         {"task": 10**400},
     ],
 )
-def test_a_damaged_event_is_no_reason_to_end_the_display(event):
+def test_a_damaged_event_does_not_end_the_display(event):
     folder = RunFolder(Path("run"))
     half_way(folder)
     about = {"event": "epoch", "task": 0, "phase": "classifier", "epoch": 0, "epochs": 2, "seconds": 1.0}
@@ -75,20 +75,20 @@ def often(monkeypatch):
 
 
 @pytest.mark.parametrize("live", [True, False])
-def test_it_is_shown_what_runs(workers, often, live):
+def test_active_runs_are_shown(workers, often, live):
     workers("import time; time.sleep(0.4); raise SystemExit(1)")
     points = sweep(GRID, "learner.epochs=2").points()
     half_way(RunFolder(Path("runs", points[0].folder)))
     (Path("runs") / points[0].folder / "experiment.toml").write_text(points[0].to_toml())
     console = Console(file=StringIO(), force_terminal=live, width=200)
-    follow(console, Local(1).run(points[:2], Path("runs")), points[:2])
+    follow(console, Local(1).run(points[:2], Path("runs")), points[:2], Path("runs"))
     text = console.file.getvalue()
     assert (f"to run, with a line when each has ended: {points[0].folder}, {points[1].folder}\n" in text) != live
     assert (f"{points[0].folder}  30 s left  task 1/2  classifier 1/2" in text) == live
     assert (f"{points[1].folder}  starting" in text) == live
 
 
-def test_of_many_points_a_terminal_shows_a_bar_and_keeps_nothing_of_it(monkeypatch):
+def test_a_terminal_shows_a_transient_bar_for_many_points(monkeypatch):
     monkeypatch.setattr("prer.terminal.sweeps.MANY", 4)
     console = Console(file=StringIO(), width=120, force_terminal=True, legacy_windows=False)
     assert list(stepped(console, range(4), "checking", 4)) == [0, 1, 2, 3]

@@ -66,7 +66,7 @@ def test_one_task_alone_says_nothing_about_forgetting():
 
 
 @pytest.mark.parametrize(("chance", "plain"), [(50, True), (40, False), (None, False)])
-def test_of_what_was_hardly_learned_nothing_more_is_said(chance, plain):
+def test_a_result_near_chance_says_only_that(chance, plain):
     text = meaning(result(accuracy=51.0, bwt=2.3), None, chance)  # its tasks were learned to 52.5 %
     said = (
         "It means: on average a task was learned to 52.5 %. Hardly better than guessing (50 %): BWT says nothing here"
@@ -74,7 +74,7 @@ def test_of_what_was_hardly_learned_nothing_more_is_said(chance, plain):
     assert plain == (text == f"{said}.")
 
 
-def test_what_was_learned_and_forgotten_is_not_called_guessing():
+def test_a_task_that_was_learned_and_forgotten_is_not_called_guessing():
     forgotten = [[100.0 if i == j else 50.0 if j < i else None for j in range(20)] for i in range(20)]
     text = meaning(result(accuracy=55.0, bwt=-50.0, tasks=20) | {"matrix": [forgotten]}, None, 50)
     assert "guessing" not in text and "a learned task lost 50.0 points" in text
@@ -107,7 +107,7 @@ def test_metrics_stand_beside_naives():
     }
 
 
-def test_metrics_that_are_not_known_are_a_dash():
+def test_unknown_metrics_are_a_dash():
     text = shown(metrics_table(result(bwt=None, tasks=1)))
     assert "│ BWT          │            - │" in text
 
@@ -181,7 +181,7 @@ def test_a_result_repeats_which_classes_fade_at_the_end(folders):
 
 
 @pytest.mark.parametrize("values", [None, 3, [], ["x"], [None], [-1e999], [True, "x"]])
-def test_strange_figures_of_health_are_no_warning(folders, values):
+def test_invalid_health_events_are_no_warning(folders, values):
     folder, console = folders("one"), log()
     (folder.path / "events.jsonl").write_text(
         json.dumps(health(values)) + "\n[]\n" + json.dumps({"event": "task", "task": "x"}) + "\n"
@@ -190,7 +190,7 @@ def test_strange_figures_of_health_are_no_warning(folders, values):
     assert "warning" not in console.file.getvalue()
 
 
-def test_ten_tasks_are_whole_in_a_log(folders):
+def test_ten_tasks_are_not_truncated_in_a_log(folders):
     console = log(width=80)
     show_result(console, folders("one", tasks=10))
     assert "…" not in console.file.getvalue()
@@ -218,7 +218,7 @@ def test_runs_have_one_line_each_and_an_unfinished_one_says_so(folders, tmp_path
     assert console.file.getvalue().splitlines()[-1].endswith(f"prer resume {tmp_path / 'three'}")
 
 
-def test_the_names_of_runs_are_whole_in_a_log(folders):
+def test_the_names_of_runs_are_not_truncated_in_a_log(folders):
     names = ["digits-naive-55d8503a", "digits-prer-ba00c5a2"]
     console = log(width=80)
     show_runs(console, [folders(name) for name in names])

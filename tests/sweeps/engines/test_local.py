@@ -12,7 +12,7 @@ from prer.sweeps.engines.base import ended_before
 pytestmark = pytest.mark.usefixtures("no_terminal")
 
 
-def test_so_many_workers_run_at_a_time_and_each_has_one_thread(workers, monkeypatch):
+def test_the_given_number_of_workers_runs_at_a_time_with_one_thread_each(workers, monkeypatch):
     monkeypatch.setenv("OMP_NUM_THREADS", "7")
     workers(
         "import os, sys, time, pathlib; begin = time.time(); time.sleep(0.2)\n"
@@ -37,12 +37,12 @@ def test_so_many_workers_run_at_a_time_and_each_has_one_thread(workers, monkeypa
         ("import os; os.kill(os.getpid(), 9)", "its process was ended by SIGKILL"),
     ],
 )
-def test_a_failed_point_is_told_by_its_last_words(workers, code, words):
+def test_the_error_of_a_failed_point_is_its_last_line(workers, code, words):
     workers(code)
     assert [o.error for o in Local(4).run(sweep(GRID).points(), Path("runs"))] == [words] * 4
 
 
-def test_one_that_fails_stops_no_other_and_ends_are_told_as_they_come(workers):
+def test_a_failed_point_stops_no_other_and_outcomes_come_as_points_end(workers):
     workers(
         "import sys, time; text = open(sys.argv[1]).read()\n"
         "sys.exit('no') if 'lr = 0.01' in text else time.sleep(0.5 if 'batch = 32' in text else 0)"
@@ -53,7 +53,7 @@ def test_one_that_fails_stops_no_other_and_ends_are_told_as_they_come(workers):
     assert ended[2:] == [(3, ""), (2, "")]
 
 
-def test_finished_and_useless_folders_need_no_process(workers):
+def test_finished_and_unusable_folders_need_no_process(workers):
     workers("raise AssertionError")
     points = sweep(GRID).points()
     finish(points[0])
@@ -67,7 +67,7 @@ def test_finished_and_useless_folders_need_no_process(workers):
     assert [o.trained for o in ended] == [False, False, False, True]
 
 
-def test_who_looks_no_further_ends_the_workers(workers):
+def test_closing_the_outcomes_ends_the_workers(workers):
     workers(
         "import os, sys, time, pathlib; pathlib.Path(sys.argv[2], str(os.getpid())).touch()\n"
         "time.sleep(0 if 'lr = 0.01' in open(sys.argv[1]).read() else 60)"
@@ -79,7 +79,7 @@ def test_who_looks_no_further_ends_the_workers(workers):
     assert not any(is_alive(path.name) for path in Path("out").iterdir())
 
 
-def test_a_worker_that_does_not_listen_is_killed(workers, monkeypatch):
+def test_a_worker_that_ignores_sigterm_is_killed(workers, monkeypatch):
     monkeypatch.setattr("prer.sweeps.engines.local.GRACE", 0.1)
     workers(
         "import os, signal, sys, time, pathlib; signal.signal(signal.SIGTERM, signal.SIG_IGN)\n"
@@ -93,6 +93,6 @@ def test_a_worker_that_does_not_listen_is_killed(workers, monkeypatch):
     assert not any(is_alive(path.name) for path in Path("out").iterdir())
 
 
-def test_there_are_as_many_workers_as_cores_that_are_ours(monkeypatch):
+def test_there_is_one_worker_for_each_usable_core(monkeypatch):
     monkeypatch.setattr(os, "sched_getaffinity", lambda pid: {3, 5, 8}, raising=False)
     assert cores() == 3 and engine("local") == Local(3) and engine("local", 2) == Local(2)
