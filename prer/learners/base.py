@@ -223,7 +223,9 @@ class Learner(ABC):
     def meet(self, task: Task) -> None:
         """Register a new task: its classes and, if needed, a new head; the first task sets the input statistics."""
         if task.head > len(self.heads_):
-            raise InputError(f"task {task.index + 1} comes before its time; learn a stream's tasks in their order")
+            raise InputError(
+                f"task {task.index + 1} was given before task {task.index}; learn the tasks of a stream in order"
+            )
         if not self.tasks_:
             self._scale(task)
         self._know(task)

@@ -142,7 +142,9 @@ class RunFolder:
         except Timeout:
             raise InputError(f"another process is running {self.path}; wait until it has ended, or stop it") from None
         except RecursionError:
-            raise InputError(f"{self.path} has a file that is nested too deeply; no run writes such a one") from None
+            raise InputError(
+                f"{self.path} has a file that is nested too deeply; prer never writes such a file"
+            ) from None
         except OSError as error:
             raise self._unwritable(error) from None
 

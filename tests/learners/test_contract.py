@@ -165,7 +165,7 @@ def test_wrong_settings_are_refused(name, setting, sentence):
 
 
 def test_tasks_out_of_order_are_refused(name):
-    with pytest.raises(InputError, match="task 2 comes before its time"):
+    with pytest.raises(InputError, match="task 2 was given before task 1"):
         started(make(name), blobs()).learn(blobs()[1])
 
 

@@ -163,7 +163,7 @@ def test_saved_measurements_of_a_wrong_shape_are_refused(capsys, run, key, value
     content = checkpoint_content(run)
     content["about"]["ledger"][key] = value
     sign_checkpoint(run, content)
-    assert "the results so far have no sense" in refused(capsys, "resume", run, "--quiet")
+    assert "the saved results are inconsistent" in refused(capsys, "resume", run, "--quiet")
 
 
 @pytest.mark.parametrize("epochs", [-1, 3, 10**9, 1.0, "1", True])
