@@ -23,18 +23,21 @@ def commands() -> None:
     """Continual learning without keeping one sample of the past."""
 
 
-commands.add_command(run.run)
-commands.add_command(run.resume)
-commands.add_command(run.show)
-commands.add_command(model.predict)
-commands.add_command(model.sample)
-commands.add_command(model.privacy)
-commands.add_command(report.report)
-commands.add_command(report.track)
-commands.add_command(sweep.sweep)
-commands.add_command(reproduce.reproduce)
-commands.add_command(data.data)
-commands.add_command(bench.bench)
+for command in (
+    run.run,
+    run.resume,
+    run.show,
+    model.predict,
+    model.sample,
+    model.privacy,
+    report.report,
+    report.track,
+    sweep.sweep,
+    reproduce.reproduce,
+    data.data,
+    bench.bench,
+):
+    commands.add_command(command)
 
 
 def main(arguments: list[str] | None = None) -> None:
