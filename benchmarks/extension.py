@@ -19,7 +19,7 @@ from pathlib import Path
 from prer.runs.environment import environment
 
 RUN = ["-W", "ignore", "-m", "prer", "run", "learner.name=prer", "--device", "cpu", "--quiet"]
-EPOCHS = ["learner.epochs=3", "learner.epochs_autoencoder=3", "learner.epochs_flow=3"]
+EPOCHS = ["learner.epochs=3", "learner.epochs_autoencoder=3", "learner.density.epochs=3"]
 FLOW = """
 import time, torch
 from flow_steps import our_turns

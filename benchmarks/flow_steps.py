@@ -84,7 +84,6 @@ def our_turns(z: Tensor, classes: Tensor, steps: int, device: str) -> dict[str, 
         [p for p in flow.parameters() if p.requires_grad],
         optimiser="adam",
         lr=1e-3,
-        before_update=lambda: None,
     )
     frozen.eval().requires_grad_(False)
     return {

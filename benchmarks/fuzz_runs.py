@@ -32,7 +32,7 @@ ROOM = "/dev/shm" if os.path.isdir("/dev/shm") else None  # folders are many, an
 TINY = ["seeds=2", "device=cpu", "learner.epochs=2", "learner.batch=8", "learner.hidden=[4]", "learner.embedding=3"]
 LEARNERS = {
     "naive": [],
-    "prer": ["learner.epochs_autoencoder=1", "learner.epochs_flow=1", "learner.blocks=1"],
+    "prer": ["learner.epochs_autoencoder=1", "learner.density.epochs=1", "learner.density.blocks=1"],
     "gem": ["learner.size=6", "learner.memory_batch=3"],
     "der": ["learner.size=6"],
     "ewc": ["learner.samples=4"],

@@ -16,7 +16,7 @@ from prer.terminal.console import whole
 
 SETTINGS: dict[str, Any] = {"batch": 32, "epochs": 2}
 OWN: dict[str, dict[str, Any]] = {
-    "prer": {"epochs_autoencoder": 2, "epochs_flow": 2, "blocks": 4, "embedding": 32},
+    "prer": {"epochs_autoencoder": 2, "density": {"epochs": 2, "blocks": 4}, "embedding": 32},
     "dgr": {"epochs_generator": 2},
     "replay": {"size": 200},
     "der": {"size": 200},
@@ -63,7 +63,7 @@ def of_learner(learner: Learner, stream: Stream, size: Size, device: str) -> dic
         begin = time.perf_counter()
         series["milliseconds"].append(1e3 * learned(learner, task, whole=True))
         series["seconds of the task"].append(time.perf_counter() - begin)
-        series["memory floats"].append(learner.memory_floats())
+        series["memory floats"].append(learner.memory_size().floats)
         series["transient floats"].append(learner.transient_floats_)
         series["floats in all"].append(sum(t[0].numel() for t in learner.state().values()))
     times = alternate(turns, size.repeats)

@@ -49,7 +49,7 @@ BEGINNING, TRAINING, CHECKPOINT, ENDING = range(len(DOING))
 
 SMALL = ("channels=[4,8]", "hidden=[8]", "embedding=8", "batch=64")
 OF_LEARNER = {
-    "prer": ("blocks=2", "lr_flow=0.01"),
+    "prer": ("density.blocks=2", "density.lr=0.01"),
     "dgr": ("latent=8",),
     "gem": ("size=20", "memory_batch=8"),
     **dict.fromkeys(("agem", "er", "lwf"), ("size=20",)),
@@ -70,7 +70,8 @@ DEVICE = ["cpu"]
 def settings(learner, stream):
     """The arguments of `prer run`."""
     chosen, epochs = STREAMS[stream]
-    phases = [p for p in ("epochs", "epochs_autoencoder", "epochs_flow", "epochs_generator") if _has(learner, p)]
+    phases = [p for p in ("epochs", "epochs_autoencoder", "epochs_generator") if _has(learner, p)]
+    phases += ["density.epochs"] if _has(learner, "density") else []
     epochs = LONGER[0] * (epochs if len(phases) > 1 else 2 * epochs)
     own = (*SMALL, *OF_LEARNER.get(learner, ()), *(f"{phase}={epochs}" for phase in phases))
     return [*chosen, f"device={DEVICE[0]}", f"learner.name={learner}", *(f"learner.{setting}" for setting in own)]

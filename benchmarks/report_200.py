@@ -22,7 +22,7 @@ from prer.runs.folder import RunFolder
 from prer.runs.metrics import summary
 
 LEARNERS = ("prer", "naive", "ewc", "si", "er", "gem", "lwf", "dgr")
-TINY = ["learner.epochs=20", "learner.epochs_autoencoder=20", "learner.epochs_flow=20"]
+TINY = ["learner.epochs=20", "learner.epochs_autoencoder=20", "learner.density.epochs=20"]
 COMMAND = [sys.executable, "-c", "from prer.cli.main import main; main()", "report"]
 
 

@@ -10,6 +10,7 @@ task was learned, or, where there is none, the best Accuracy.
 """
 
 import argparse
+import functools
 import json
 import os
 import time
@@ -47,7 +48,8 @@ def again(name, found):
 
 def entry_of(outcome, keys):
     tables = outcome.experiment.tables()
-    entry = {"settings": {key: tables["learner"][key.split(".")[1]] for key in keys}, "error": outcome.error}
+    values = {key: functools.reduce(lambda table, part: table[part], key.split("."), tables) for key in keys}
+    entry = {"settings": values, "error": outcome.error}
     if outcome.error:
         return entry
     result = outcome.folder.result

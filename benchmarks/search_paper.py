@@ -26,10 +26,10 @@ from pathlib import Path
 
 from search import entry_of
 
-from prer.learners import PRER
+from prer.learners import PRERVariant
 from prer.paper import DATA, LITERAL, METHODS, file_of
 from prer.runs.environment import environment
-from prer.runs.experiment import Experiment, merged
+from prer.runs.experiment import Experiment, merged, nested
 from prer.sweeps.engines.local import Local
 from prer.sweeps.sweep import Sweep
 
@@ -48,12 +48,12 @@ NETWORKS = {"mnist": GREY, "kmnist": GREY, "svhn": COLOUR, "cifar10": COLOUR | {
 
 # What the paper states, beside the networks; for the rest it is silent.
 STATED = {"classes_per_task": 2, "shuffle": False, "resplit": 0.2, "dropout": 0.2, "schedule": "separate"}
-STATED |= {"lr_autoencoder": 1e-3, "lr_flow": 1e-4, "augment": True, "density": "flow", "levels": 2, "blocks": 10}
-STATED |= {"norm": "running", "condition": "first", "one_hot": True, "class_prior": False, "bounded": False}
-STATED |= {"permutation": "random", "anchor": 0.0, "temperature": 1.0}
+STATED |= {"lr_autoencoder": 1e-3, "density.lr": 1e-4, "augment": True, "density.name": "flow", "density.levels": 2}
+STATED |= {"density.blocks": 10, "norm": "running", "density.condition": "first", "one_hot": True, "bounded": False}
+STATED |= {"density.class_prior": False, "permutation": "random", "anchor": 0.0, "temperature": 1.0}
 # What it then implies, for the files that deviate in nothing: rates that it does not let fall, one place in the one-hot
 # vector for each class there will be, and a flow that learns its own samples of the past.
-IMPLIED = {"decay_autoencoder": False, "decay_flow": False, "condition_size": 10, "reencode": False}
+IMPLIED = {"decay_autoencoder": False, "density.decay": False, "density.condition_size": 10, "reencode": False}
 SIZES = {"lwf": 500, "gem": 500, "er": 500}  # of memories, for each task
 STREAM = ("classes_per_task", "shuffle", "resplit")  # of these; the others are settings of a learner
 REMARKS = {
@@ -62,11 +62,8 @@ REMARKS = {
     "sparsity_on": 'in the paper "regularizing the layers"',
 }
 WHY = {
-    "lr_flow": "with which fewer samples are of their class",
-    "condition": "and then the flow ignores the class",
-    "one_hot": "which grows with every class",
-    "bounded": "and then a sample may be divided by next to nothing",
-    "permutation": "and then blocks may leave the same dimensions alone",
+    "density.lr": "with which fewer samples are of their class",
+    "density.condition": "and then the flow ignores the class",
     "anchor": "it is ours",
 }
 
@@ -92,7 +89,7 @@ def base(data, method):
     if method in SIZES:
         learner["size"] = 200 if method == "er" and data in ("mnist", "kmnist") else SIZES[method]
     if method == "prer":
-        learner |= {"epochs_autoencoder": PHASES[data], "epochs_flow": PHASES[data]}
+        learner |= {"epochs_autoencoder": PHASES[data], "density": {"name": "flow", "epochs": PHASES[data]}}
     return {"stream": {"data": data, "classes_per_task": 2, "resplit": 0.2}, "learner": learner}
 
 
@@ -169,9 +166,9 @@ def write_files(records):
     for data in DATA:
         for method in METHODS:
             won = ranked(found[f"{data}-{method}"] or [{"settings": {}}])[0]["settings"]
-            values = {key.split(".")[1]: rounded(value) for key, value in won.items()}
+            values = {key.partition(".")[2]: rounded(value) for key, value in won.items()}
             tables = {"name": f"{data}-{method}", "seeds": 5, "device": "auto"}
-            tables |= merged(base(data, method), {"learner": values})
+            tables |= merged(base(data, method), {"learner": in_tables(values)})
             implied = IMPLIED if method == "prer" else {}
             found_here = dict.fromkeys(values, "found by the search")
             file_of(data, method).write_text(remarked(tables, stated(data), implied, remarks_of(data) | found_here))
@@ -182,10 +179,20 @@ def write_files(records):
 def write_literal(data):
     """PRER with everything that the paper states or implies, and what our search found where it is silent."""
     says, tables = stated(data), base(data, "prer")
-    learner = {key: value for key, value in (says | IMPLIED).items() if key in {f.name for f in fields(PRER)}}
+    own = {"density", *(f.name for f in fields(PRERVariant))}
+    learner = in_tables({key: value for key, value in (says | IMPLIED).items() if key.partition(".")[0] in own})
+    learner["name"] = PRERVariant.name
     tables = {"name": f"{data}-prer-literal", "seeds": 5, "device": "auto"} | merged(tables, {"learner": learner})
     found_for_ours = dict.fromkeys(("weight", "sparsity"), "found by the search, for ours")
     file_of(data, "prer-literal").write_text(remarked(tables, says, IMPLIED, remarks_of(data) | found_for_ours))
+
+
+def in_tables(values):
+    """Settings by their dotted names as nested tables."""
+    tables = {}
+    for key, value in values.items():
+        tables = merged(tables, nested(key.split("."), value))
+    return tables
 
 
 def rounded(value):
@@ -200,11 +207,12 @@ def remarked(tables, says, implied, others):
     for line in Experiment.parse(tables).to_toml().splitlines():
         line = re.sub("[;,] (the paper has|the paper's does not|as in the paper).*", "", line)  # said again below
         table = line if line.startswith("[") else table
-        key, _, rest = line.partition(" = ")
+        setting, _, rest = line.partition(" = ")
+        key = f"density.{setting}" if table == "[learner.density]" else setting
         remarks = [others[key]] if key in others and table != "[stream]" else []
         for known, alike, verb in ((says, "as in the paper", "has"), (implied, "as the paper implies", "implies")):
             if key in known and rest and (table == "[stream]") == (key in STREAM):
-                value = tomllib.loads(line)[key]
+                value = tomllib.loads(line)[setting]
                 other = f"the paper {verb} {json.dumps(known[key])}" + (f", {WHY[key]}" if key in WHY else "")
                 remarks.append(alike if value == known[key] else other)
         lines.append("; ".join([line, *remarks]) if "  # " in line else "  # ".join([line, *remarks]))

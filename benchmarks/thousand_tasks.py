@@ -26,7 +26,10 @@ from prer.runs.learn import learn
 from prer.streams.stream import arriving
 
 TINY = {"batch": 20, "epochs": 8, "hidden": (16,), "embedding": 8, "lr": 0.02, "dropout": 0.0}
-OF_PRER = {"epochs_autoencoder": 4, "epochs_flow": 4, "blocks": 2, "levels": 1, "condition_size": 4, "lr_flow": 0.01}
+OF_PRER = {
+    "epochs_autoencoder": 4,
+    "density": {"epochs": 4, "blocks": 2, "levels": 1, "condition_size": 4, "lr": 0.01},
+}
 
 
 def tasks(count):

@@ -17,6 +17,8 @@ import torch
 from torch import Tensor
 
 from prer.address import Address, as_device
+from prer.densities.flow import FlowSettings
+from prer.densities.gaussian import GaussianSettings
 from prer.learners import PRER
 from prer.learners.base import mean_cross_entropy
 from prer.nn.stacked import Linear, stack
@@ -61,11 +63,11 @@ def main() -> None:
     rows, held = task.train_rows(address.seeds), task.test_rows(address.seeds)
     z, y, z_test, y_test = learner.embed(task, rows), task.y[rows], learner.embed(task, held), task.y[held]
     results, seconds = {"real": classifier_accuracy(z, y, z_test, y_test, address)}, {}
-    learner.batch, learner.lr_flow, learner.epochs_flow = options.batch, options.lr, options.epochs
-    for density in ("flow", "gaussian"):
+    learner.batch = options.batch
+    densities = {"flow": FlowSettings(lr=options.lr, epochs=options.epochs), "gaussian": GaussianSettings()}
+    for density, learner.density in densities.items():
         begin = time.perf_counter()
-        learner.density = density
-        learner.density_ = learner._new_density()
+        learner.density_ = learner.new_density()
         learner.train_density(task, None)
         seconds[density] = round(time.perf_counter() - begin, 1)
         y_hat = learner.density_.labels(rows.shape[1], address / "labels", range(10))

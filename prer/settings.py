@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterable, Mapping
-from dataclasses import field, fields
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field, fields
 from functools import cache
-from typing import Any, Literal, get_args, get_origin, get_type_hints
+from typing import Any, ClassVar, Literal, Self, get_args, get_origin, get_type_hints
 
 from prer.errors import InputError
 from prer.text import did_you_mean
 
 Auto = Literal["auto"]
 # The schema version is part of every experiment's hash: raise it when a default changes. A new setting needs no new
-# version. Renamed or moved settings are listed in MOVED, so that files with the old name can still be read.
+# version. MOVED lists the renamed settings of a stream, `learners/migration.py` those of learners, so that files with
+# the old names can still be read.
 SCHEMA = 2
 MOVED = {"stream.draw": "stream.shuffle_seed"}
 
@@ -21,6 +22,37 @@ MOVED = {"stream.draw": "stream.shuffle_seed"}
 def setting(default: Any, help: str, *, low: float | None = None, high: float | None = None) -> Any:
     """A dataclass field for a setting, with its default, help text and range."""
     return field(default=default, metadata={"help": help, "low": low, "high": high})
+
+
+@dataclass(frozen=True, kw_only=True)
+class Options:
+    """Settings in a table of their own, whose `name` selects the kind: `[learner.density]` with `name = "flow"`.
+
+    A direct subclass is a family; its subclasses with a `name` are the kinds that can be selected.
+    """
+
+    name: ClassVar[str]
+    default: ClassVar[str]  # the kind of a table without a name
+    kinds: ClassVar[dict[str, type[Options]]]
+
+    def __init_subclass__(cls) -> None:
+        """Add a kind to its family."""
+        if Options in cls.__bases__:
+            cls.kinds = {}
+        elif "name" in vars(cls):
+            cls.kinds[cls.name] = cls
+
+    @classmethod
+    def read(cls, value: Any, key: str) -> Self:
+        """The settings from a name, a table or an object of this family, with their values checked."""
+        if isinstance(value, cls):
+            checked(type(value), {f.name: getattr(value, f.name) for f in fields(value)}, f"{key}.")
+            return value
+        table = dict(value) if isinstance(value, Mapping) else {"name": value}
+        name = table.pop("name", cls.default)
+        if not isinstance(name, str) or name not in cls.kinds:
+            raise InputError(f"{key}={name!r}: choose one of {', '.join(cls.kinds)}")
+        return build(cls.kinds[name], table, key, {})
 
 
 def build(kind: type, table: Mapping[str, Any], prefix: str, others: Mapping[str, str]) -> Any:
@@ -46,10 +78,21 @@ def moved(tables: Mapping[str, Any]) -> dict[str, Any]:
     return result
 
 
+def values_of(settings: Any) -> dict[str, Any]:
+    """All settings as plain values: lists for tuples, a table for `Options`."""
+    return {f.name: _plain(getattr(settings, f.name), values_of) for f in fields(settings)}
+
+
 def chosen(settings: Any) -> dict[str, Any]:
-    """The settings that differ from their defaults."""
+    """The settings that differ from their defaults, as plain values."""
     values = {f.name: (getattr(settings, f.name), f.default) for f in fields(settings)}
-    return {name: value for name, (value, default) in values.items() if value != default}
+    return {name: _plain(value, chosen) for name, (value, default) in values.items() if value != default}
+
+
+def _plain(value: Any, table_of: Callable[[Any], dict[str, Any]]) -> Any:
+    if isinstance(value, Options):
+        return {"name": value.name} | table_of(value)
+    return [_plain(v, table_of) for v in value] if isinstance(value, tuple) else value
 
 
 def checked(kind: type, values: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
@@ -76,6 +119,8 @@ def check_keys(keys: Iterable[str], known: Iterable[str], prefix: str, others: M
 
 def typed(value: Any, kind: Any, key: str) -> Any:
     """Convert a value to the type of its setting, or raise an error that names the expected type."""
+    if isinstance(kind, type) and issubclass(kind, Options):
+        return kind.read(value, key)
     if get_origin(kind) is Literal:
         if value in get_args(kind):
             return value

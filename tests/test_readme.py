@@ -14,7 +14,7 @@ from prer.sweeps.sweep import Sweep
 
 ROOT = Path(__file__).parents[1]
 README = (ROOT / "README.md").read_text("utf-8")
-TINY = "PRER(epochs=1, epochs_autoencoder=1, epochs_flow=1, blocks=1)"
+TINY = "PRER(epochs=1, epochs_autoencoder=1, density={'epochs': 1, 'blocks': 1})"
 
 
 def blocks(language):
@@ -24,7 +24,7 @@ def blocks(language):
 def test_its_experiment_is_one():
     block, _ = blocks("toml")
     experiment = Experiment.parse(tomllib.loads(block))
-    assert experiment.learner.epochs_flow == 50
+    assert experiment.learner.density.epochs == 50
 
 
 def test_its_python_runs_from_the_first_line_to_the_last(capsys, monkeypatch, tmp_path):

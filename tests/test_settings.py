@@ -29,7 +29,7 @@ def refused(said, *overrides, **tables):
     [
         ("learner.wieght=1", r"^unknown key 'learner.wieght', did you mean 'weight'\?$"),
         ("learner.epoch=1", r"'learner.epoch', did you mean 'epochs'\?"),
-        ("learner.lr_flwo=1", r"did you mean 'lr_flow'\?"),
+        ("learner.density.bloks=1", r"unknown key 'learner.density.bloks', did you mean 'blocks'\?"),
         ("stream.class_per_task=2", r"'stream.class_per_task', did you mean 'classes_per_task'\?"),
         ("learnr.epochs=1", r"^unknown key 'learnr', did you mean 'learner'\?$"),
         ("seed=1", r"did you mean 'seeds'\?"),
@@ -57,8 +57,9 @@ def test_an_unknown_key_is_refused_with_the_nearest_known_one(override, said):
         ("learner.lr=fast", "learner.lr='fast': a number is wanted"),
         ("learner.lr=true", "learner.lr=True: a number is wanted"),
         ("learner.lr=[0.1]", "a number is wanted"),
-        ("learner.one_hot=1", "learner.one_hot=1: true or false is wanted"),
-        ("learner.one_hot=yes", "true or false is wanted"),
+        ("learner.reencode=1", "learner.reencode=1: true or false is wanted"),
+        ("learner.reencode=yes", "true or false is wanted"),
+        ("learner.density.levels=true", "learner.density.levels=True: a whole number is wanted"),
         ("learner.channels=5", "learner.channels=5: a list is wanted"),
         ('learner.channels=["a"]', r"learner.channels\[0\]='a': a whole number"),
         ("learner.channels=[1, 2.5]", r"learner.channels\[1\]=2.5: a whole number"),
@@ -101,6 +102,7 @@ def test_a_value_out_of_range_is_refused_with_the_range(override, said):
         ("learner.optimiser=adamw", "learner.optimiser='adamw': choose one of adam, sgd"),
         ("learner.distance=L2", "choose one of l2, cosine"),
         ("learner.density=5", "learner.density=5: choose one of flow, gaussian"),
+        ("learner.density=spline", "learner.density='spline': choose one of flow, gaussian"),
         ('learner.labels=["head"]', "choose one of none, head, auxiliary"),
         ("stream.kind=sorted", "stream.kind='sorted': choose one of split"),
     ],
@@ -116,7 +118,7 @@ def test_settings_of_one_learner_are_unknown_to_another():
 
 def test_what_was_meant_is_said():
     refused("unknown key 'data': did you mean 'stream.data'", "data=mnist")
-    refused("it is a setting of prer, not of naive", "learner.name=naive", "learner.epochs_flow=3")
+    refused("it is a setting of prer, not of naive", "learner.name=naive", "learner.density.epochs=3")
 
 
 # -- one setting ------------------------------------------------------------------------------------------------------
@@ -173,7 +175,7 @@ def test_text_that_cannot_be_seen_is_text():
 
 def test_the_settings_that_differ_from_their_defaults():
     assert chosen(Some()) == {}
-    assert chosen(Some(share=0.5, sizes=(3, 3), on=True)) == {"sizes": (3, 3), "on": True}
+    assert chosen(Some(share=0.5, sizes=(3, 3), on=True)) == {"sizes": [3, 3], "on": True}
 
 
 # -- settings that have another name now ------------------------------------------------------------------------------

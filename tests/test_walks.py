@@ -56,7 +56,7 @@ def test_a_batch_goes_from_a_file_to_a_cell_of_the_matrix(table):
 
 def test_a_pseudo_sample_goes_from_the_flow_to_the_encoder(table):
     first, second = StreamConfig(data=table).build()
-    learner = PRER(epochs=1, epochs_autoencoder=1, epochs_flow=1, blocks=2)
+    learner = PRER(epochs=1, epochs_autoencoder=1, density={"epochs": 1, "blocks": 2})
     learner.start(first.x.shape[1:], (0,))
     learner.learn(first)
     learner.meet(second)

@@ -202,7 +202,7 @@ class BareGEM(Bare):
 
     def __init__(self, learner: GEM, task: Task, epochs: int) -> None:
         super().__init__(learner, task, epochs)
-        x, y = (learner.kept_.get_buffer(name)[0].split(learner.counts_) for name in ("x", "y"))
+        x, y = (learner.kept_.get_buffer(name)[0].split(learner.notes_["counts"]) for name in ("x", "y"))
         self.past = list(zip(x, y, (self.heads[head] for head in learner.head_of_), strict=False))
         self.margin, self.shared = learner.margin, list(self.encoder.parameters())
 

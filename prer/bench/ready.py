@@ -55,7 +55,7 @@ def learned(learner: Learner, task: Task, whole: bool = False) -> float:
         if event["event"] == "epoch":
             seconds[event["phase"]].append(event["seconds"])
 
-    learner.observe_ = observe
+    learner.loop_.observe = observe
     if not whole:
         learner.after_task = lambda task: None  # EWC's takes longer than the steps measured
     learner.learn(task)

@@ -39,7 +39,7 @@ def compare(size: Size, device: str = "cpu", say: Callable[[str], object] = str)
 def of_learner(name: str, side: int, size: Size, device: str) -> dict[str, Any]:
     """Throughput of each seed when several train together, relative to a seed alone."""
     settings: dict[str, Any] = {"batch": 64, "epochs": 2}
-    settings |= {"epochs_autoencoder": 2, "epochs_flow": 2} if name == "prer" else {}
+    settings |= {"epochs_autoencoder": 2, "density": {"epochs": 2}} if name == "prer" else {}
     stream, turns = pictures(PAST + 1, size.samples, side), {}
     for seeds in SEEDS:
         turns[str(seeds)] = after(PAST, LEARNERS[name](**settings), stream, seeds, device).turn

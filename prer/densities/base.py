@@ -1,4 +1,4 @@
-"""p(z | t, y): the density of the embeddings, from which the past is sampled.
+"""p(z | t, y): the density of the embeddings, from which the past is sampled, and its settings.
 
 Modules are for one seed and are stacked (see `nn/stacked.py`).
 """
@@ -9,12 +9,38 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import ClassVar
 
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
 from prer.address import Address
+from prer.settings import Auto, Options, setting
+
+
+@dataclass(frozen=True, kw_only=True)
+class DensitySettings(Options, ABC):
+    """The settings of a density, `[learner.density]`; a subclass with a `name` can be selected by it."""
+
+    default = "flow"
+    has_kernels: ClassVar[bool] = False  # whether kernels of ours compute it, which a run records
+
+    @abstractmethod
+    def build(self, dimension: int) -> Density:
+        """The density of one seed over embeddings of this size, before it knows any class."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class TrainedDensity(DensitySettings):
+    """The settings of a density that is trained by gradient descent; others are computed by `Density.start` alone."""
+
+    epochs: int | Auto = setting("auto", "epochs of phase 2; auto: by the number of samples", low=0)
+    lr: float = setting(1e-3, "learning rate of phase 2 (Adam); the paper has 1e-4", low=0, high=1e30)
+    decay: bool = setting(True, "decay that rate linearly to 0; the samples become far better")
+    jitter: float = setting(0.02, "noise on the training data, in standard deviations", low=0)
+    clamp: float = setting(1.0, "bound of each gradient", low=0)
 
 
 class Density(nn.Module, ABC):

@@ -5,22 +5,43 @@
 from __future__ import annotations
 
 import math
-from typing import Literal, cast
+from dataclasses import dataclass
+from typing import Any, Literal, cast
 
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
 from prer.address import Address
-from prer.densities.base import Density, look_up
+from prer.densities.base import Density, TrainedDensity, look_up
 from prer.errors import InputError
 from prer.kernels.blocks import Blocks
 from prer.kernels.registry import kernels
 from prer.nn.stacked import stack  # noqa: F401, the example uses it
+from prer.settings import setting
 
 Norm = Literal["batch", "running"]
 Condition = Literal["every", "first"]
 Permutation = Literal["swapping", "random"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class FlowSettings(TrainedDensity):
+    """The settings of a flow that users turn; `Flow` has more, which only the paper's ablation turns."""
+
+    name = "flow"
+    has_kernels = True
+
+    levels: int = setting(2, "levels of the flow", low=1)
+    blocks: int = setting(10, "blocks in each level", low=1)
+    condition: Condition = setting("every", "couplings that see the class: every one, or the paper's first")
+    condition_size: int = setting(16, "length of a class's vector", low=1)
+    class_prior: bool = setting(True, "the prior depends on the class; the paper's does not")
+
+    def build(self, dimension: int, **architecture: Any) -> Flow:
+        """The flow of one seed; `architecture` has further arguments of `Flow`."""
+        names = ("levels", "blocks", "condition", "condition_size", "class_prior")
+        return Flow(dimension, **{name: getattr(self, name) for name in names}, **architecture)
 
 
 class Flow(Density):
@@ -97,7 +118,7 @@ class Flow(Density):
         new = range(old, old + len(counts))
         if self.one_hot:
             if new.stop > size:
-                raise InputError(f"{new.stop} classes need learner.condition_size of as many, it is {size}")
+                raise InputError(f"{new.stop} classes need learner.density.condition_size of as many, it is {size}")
             rows = torch.eye(size)[new.start : new.stop].expand(S, -1, -1)
         else:
             rows = torch.stack([(address / "class" / c).normal(size) for c in new], dim=1)

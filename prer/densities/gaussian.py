@@ -5,12 +5,24 @@
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass
 
 import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from prer.densities.base import Density, look_up
+from prer.densities.base import Density, DensitySettings, look_up
+
+
+@dataclass(frozen=True, kw_only=True)
+class GaussianSettings(DensitySettings):
+    """One Gaussian for each class has no settings."""
+
+    name = "gaussian"
+
+    def build(self, dimension: int) -> Gaussian:
+        """The Gaussians of one seed."""
+        return Gaussian(dimension)
 
 
 class Gaussian(Density):

@@ -13,6 +13,8 @@ from prer.learners.naive import Naive
 from prer.learners.prer import PRER
 from prer.learners.replay import Replay
 from prer.learners.si import SI
+from prer.learners.variants import PRERVariant
 
 ALL = (Naive, Joint, LWF, EWC, SI, GEM, AGEM, ER, Replay, DER, DGR, PRER)
 LEARNERS: dict[str, type[Learner]] = {learner.name: learner for learner in ALL}
+ABLATION: dict[str, type[Learner]] = {PRERVariant.name: PRERVariant}  # for the paper's ablation, not for users

@@ -4,16 +4,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 
 import torch
 from torch import Tensor
 
 from prer.address import Address
-from prer.learners.base import Batch, Learner, Observer, mean_cross_entropy
+from prer.learners.base import Learner
 from prer.learners.gem import change_gradient
+from prer.learners.interfaces import Batch
 from prer.learners.memory import chosen
+from prer.nn.heads import mean_cross_entropy
 from prer.settings import setting
 from prer.streams.task import Task
 
@@ -27,13 +28,6 @@ class AGEM(Learner):
     size: int = setting(500, "samples kept of each task", low=0)
     memory_batch: int = setting(64, "samples from memory in a step", low=1)
 
-    def start(
-        self, shape: Sequence[int], seeds: Sequence[int], device: str = "cpu", observe: Observer | None = None
-    ) -> None:
-        """Start with an empty memory."""
-        super().start(shape, seeds, device, observe)
-        self.index_: Tensor | None = None  # memory indices of this step
-
     def old_heads(self) -> bool:
         """Whether the memory holds samples."""
         return len(self.kept_) > 0
@@ -44,19 +38,14 @@ class AGEM(Learner):
             return ()
         return (self.kept_.draw(batches.shape[1], self.memory_batch, address / "memory"),)
 
-    def loss(self, batch: Batch) -> Tensor:
-        """Cross-entropy on new samples; the memory acts on the gradient, in `before_step`."""
-        self.index_ = batch.past[0] if batch.past else None
-        return super().loss(batch)
-
-    def before_step(self) -> None:
-        """Remove the gradient component that would raise the loss on the memory."""
-        if self.index_ is None or self.bank_ is None:
+    def before_step(self, batch: Batch) -> None:
+        """Remove the gradient component that would raise the loss on the memory; `loss` sees new samples only."""
+        if batch.heads is None:
             return
-        weights = [*self.encoder_.parameters(), *self.bank_.parameters()]
-        old = self.kept_.at(self.index_)
-        logits = self.bank_(self.encoder_(self.inputs_(old["x"])), old["head"])
-        loss = mean_cross_entropy(self.bank_.masked(logits, old["head"]), old["y"]).sum()
+        weights = [*self.encoder_.parameters(), *batch.heads.parameters()]
+        old = self.kept_.at(batch.past[0])
+        logits = batch.heads(self.encoder_(self.inputs_(old["x"])), old["head"])
+        loss = mean_cross_entropy(batch.heads.masked(logits, old["head"]), old["y"]).sum()
         gradients = list(torch.autograd.grad(loss, weights))
         shared = torch.arange(len(self.heads_), device=loss.device) == self.head_of_[-1]
         for i in range(len(list(self.encoder_.parameters())), len(weights)):  # ignore gradients of other heads
@@ -69,7 +58,7 @@ class AGEM(Learner):
         rows = chosen(task, self.size, self.address_ / "keep" / task.index)
         if rows.shape[1]:
             x, y = task.samples(rows)
-            self.kept_.add(x=x, y=self.numbers(task.outputs)[y], head=torch.full_like(y, task.head))
+            self.kept_.add(x=x, y=task.targets[y], head=torch.full_like(y, task.head))
 
 
 def averaged(g: Tensor, reference: Tensor) -> Tensor:

@@ -10,8 +10,10 @@ import torch
 from torch import Tensor
 
 from prer.address import Address
-from prer.learners.base import Batch, Learner, mean_cross_entropy
+from prer.learners.base import Learner
+from prer.learners.interfaces import Batch
 from prer.learners.memory import smallest
+from prer.nn.heads import dropout_noise, mean_cross_entropy
 from prer.settings import setting
 from prer.streams.task import Task
 
@@ -35,22 +37,25 @@ class DER(Learner):
         """Sample separate memory indices for the two losses, as in the paper, and dropout noise for the second."""
         if not self.old_heads():
             return ()
-        index = self.kept_.draw(batches.shape[1], 2 * self.memory_batch, address / "memory")
-        return index, self.dropout_noise(batches, address / "memory", self.memory_batch)
+        steps, place = batches.shape[1], address / "memory"
+        index = self.kept_.draw(steps, 2 * self.memory_batch, place)
+        return index, dropout_noise(self.embedding, (steps, self.memory_batch), place)
 
     def loss(self, batch: Batch) -> Tensor:
         """Cross-entropy on new samples plus the logit and label losses on old ones."""
-        if not batch.past or self.bank_ is None:
+        if batch.heads is None:
             return super().loss(batch)
         index, noise = batch.past
         old, new, m = self.kept_.at(index, "x", "y", "head", "logits"), batch.y.shape[1], self.memory_batch
         z = self.encoder_(torch.cat([batch.x, self.inputs_(old["x"])], dim=1))
         # The stored logits were computed without dropout, so these are too.
-        now, before = self.bank_(z[:, new : new + m], old["head"][:, :m]), old["logits"][:, :m]
+        now, before = batch.heads(z[:, new : new + m], old["head"][:, :m]), old["logits"][:, :m]
         changed = (now[..., : before.shape[2]] - before).square().sum(-1).mean(1)
         head = old["head"][:, m:]
-        labels = mean_cross_entropy(self.bank_.masked(self.bank_(z[:, new + m :], head, noise), head), old["y"][:, m:])
-        total = self.cross_entropy(z[:, :new], batch.y, batch.noise)
+        labels = mean_cross_entropy(
+            batch.heads.masked(batch.heads(z[:, new + m :], head, noise), head), old["y"][:, m:]
+        )
+        total = mean_cross_entropy(batch.head(z[:, :new], batch.noise), batch.y)
         return total + self.weight * changed + self.label_weight * labels
 
     def after_task(self, task: Task) -> None:
@@ -65,5 +70,5 @@ class DER(Learner):
         x, y = task.samples(rows)
         with torch.no_grad():
             logits = self.head_(self.embed(task, rows))
-        self.kept_.add(x=x, y=self.numbers(task.outputs)[y], head=torch.full_like(y, task.head), logits=logits, key=key)
+        self.kept_.add(x=x, y=task.targets[y], head=torch.full_like(y, task.head), logits=logits, key=key)
         self.kept_.keep(smallest(self.kept_.get_buffer("key"), self.size))

@@ -19,12 +19,15 @@ from torch import Tensor, nn
 
 from prer.address import Address
 from prer.densities.base import in_proportion, look_up
-from prer.learners.base import Batch, Learner, Observer, mean_cross_entropy
+from prer.learners.base import Learner
+from prer.learners.interfaces import Batch
+from prer.nn.heads import dropout_noise, mean_cross_entropy
 from prer.nn.networks import Decoder, Encoder
 from prer.nn.stacked import floats, stack
 from prer.presets.auto import epochs_of
 from prer.settings import Auto, setting
 from prer.streams.task import Task
+from prer.training.loop import Observer
 
 
 class VAE(nn.Module):
@@ -96,16 +99,17 @@ class DGR(Learner):
     def learn(self, task: Task) -> None:
         """Train the generator, then the classifier; both replay samples of the previous generator."""
         self.past_ = copy.deepcopy(self.generator_).requires_grad_(False) if self.weight and self.tasks_ else None
-        super().learn(task)
-        self.past_ = None
-
-    def meet(self, task: Task) -> None:
-        """Register the task, and train the generator on it."""
-        super().meet(task)
+        self.meet(task)
         if self.past_ is not None:
             self.transient_floats_ = floats(self.past_)
         if self.weight:
-            self._train_generator(task)
+            self.train_generator(task)
+        owners = [head for head, ids in zip(self.head_of_, self.tasks_, strict=True) for _ in ids]
+        self.owners_, self.answers_ = torch.tensor(
+            [owners, [output for of_task in self.outputs_ for output in of_task]], device=self.address_.device
+        )  # the head and the output index of each class
+        self.train_classifier(task)
+        self.past_ = None
 
     def generate(self, ids: Tensor, address: Address) -> Tensor:
         """Sample inputs from the generator."""
@@ -121,42 +125,40 @@ class DGR(Learner):
             return ()
         steps, size, place = batches.shape[1], self.memory_batch, address / "replay"
         ids = in_proportion(self.past_.counts, steps * size, place / "labels").unflatten(1, (steps, size))
-        return ids, (place / "noise").normal(steps, size, self.latent), self.dropout_noise(batches, place, size)
+        return (
+            ids,
+            (place / "noise").normal(steps, size, self.latent),
+            dropout_noise(self.embedding, (steps, size), place),
+        )
 
     def loss(self, batch: Batch) -> Tensor:
         """Cross-entropy on the new samples and on replayed ones."""
-        if self.past_ is None or self.bank_ is None:
+        if self.past_ is None or batch.heads is None:
             return super().loss(batch)
         (ids, noise, dropout), new = batch.past, batch.y.shape[1]
         z = self.encoder_(torch.cat([batch.x, self.past_.sample(ids, noise)], dim=1))
         head = self.owners_[ids]
-        logits = self.bank_.masked(self.bank_(z[:, new:], head, dropout), head)
+        logits = batch.heads.masked(batch.heads(z[:, new:], head, dropout), head)
         replayed = mean_cross_entropy(logits, self.answers_[ids])
-        return self.cross_entropy(z[:, :new], batch.y, batch.noise) + self.weight * replayed
+        return mean_cross_entropy(batch.head(z[:, :new], batch.noise), batch.y) + self.weight * replayed
 
-    def train_classifier(self, task: Task, networks: Sequence[nn.Module]) -> None:
-        """Train the classifier, after recording the head and the output index of each class."""
-        self.owners_ = self.numbers([head for head, ids in zip(self.head_of_, self.tasks_, strict=True) for _ in ids])
-        self.answers_ = self.numbers([output for of_task in self.outputs_ for output in of_task])
-        super().train_classifier(task, networks)
-
-    def _train_generator(self, task: Task) -> None:
+    def train_generator(self, task: Task) -> None:
         """Maximise the evidence lower bound on the new task and on replayed samples of old classes."""
         rows, first = task.train_rows(self.address_.seeds), self.tasks_[-1].start
         counts = torch.bincount(task.y[rows[0]], minlength=len(task.labels))
         self.generator_.add(counts, self.address_ / "generator" / task.index)
 
         def feed(address: Address) -> tuple[Tensor, ...]:
-            batches = self.batches(rows, address)
+            batches = self._batches(rows.shape[1], address)
             moves, past = task.moves.draw(batches, address), self.rehearse(batches, address)[:2]
             size = batches.shape[2] + (past[0].shape[2] if past else 0)
             return batches, moves, (address / "latent").normal(batches.shape[1], size, self.latent), *past
 
-        def loss(x: Tensor, y: Tensor, moves: Tensor, noise: Tensor, *past: Tensor) -> Tensor:
+        def loss(at: Tensor, x: Tensor, y: Tensor, moves: Tensor, noise: Tensor, *past: Tensor) -> Tensor:
             x, ids = self.inputs_(task.transformed(x, moves)), y + first
             if self.past_ is None:
                 return self.generator_.loss(x, ids, noise)
             every = torch.cat([x, self.past_.sample(*past)], dim=1), torch.cat([ids, past[0]], dim=1)
             return self.generator_.loss(*every, noise)
 
-        self.train("generator", [self.generator_], loss, feed, gather=task.gather, lr=self.lr_generator)
+        self.train("generator", [self.generator_], loss, feed, gather=task.gatherer(rows), lr=self.lr_generator)

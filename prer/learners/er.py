@@ -14,8 +14,10 @@ import torch
 from torch import Tensor
 
 from prer.address import Address
-from prer.learners.base import Batch, Learner
+from prer.learners.base import Learner
+from prer.learners.interfaces import Batch
 from prer.learners.memory import chosen
+from prer.nn.heads import mean_cross_entropy
 from prer.settings import setting
 from prer.streams.task import Task
 
@@ -43,7 +45,8 @@ class ER(Learner):
             return super().loss(batch)
         old, new = self.kept_.at(batch.past[0]), batch.y.shape[1]
         z = self.encoder_(torch.cat([batch.x, self.inputs_(old["x"])], dim=1))
-        return self.cross_entropy(z[:, :new], batch.y, batch.noise) + self.weight * self._moved(old["z"], z[:, new:])
+        loss = mean_cross_entropy(batch.head(z[:, :new], batch.noise), batch.y)
+        return loss + self.weight * self._moved(old["z"], z[:, new:])
 
     def _moved(self, before: Tensor, now: Tensor) -> Tensor:
         """Mean distance of each seed [S]."""

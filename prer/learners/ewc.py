@@ -16,11 +16,13 @@ import torch
 from torch import Tensor, nn
 from torch.func import functional_call, grad, vmap
 
-from prer.learners.base import Batch, Learner, Observer
+from prer.learners.base import Learner
+from prer.learners.interfaces import Batch
 from prer.learners.memory import chosen
 from prer.nn.stacked import stack
 from prer.settings import setting
 from prer.streams.task import Task
+from prer.training.loop import Observer
 
 GRADIENTS_AT_ONCE = 32  # samples whose gradients are in memory at once
 
@@ -100,7 +102,7 @@ class EWC(Learner):
             return
         rows = chosen(task, self.samples, self.address_ / "fisher" / task.index)
         x, y = task.samples(rows)
-        fisher = self.information(self.inputs_(x), self.numbers(task.outputs)[y])
+        fisher = self.information(self.inputs_(x), task.targets[y])
         for name, weight in held_weights(self).items():
             before = self.quadratic_.spring(name)
             if self.form == "separate":

@@ -13,11 +13,14 @@ from torch import Tensor, nn
 from torch.func import functional_call
 
 from prer.address import Address
-from prer.learners.base import Batch, Learner, Observer, mean_cross_entropy
+from prer.learners.base import Learner
 from prer.learners.ewc import held_weights
+from prer.learners.interfaces import Batch
 from prer.learners.memory import chosen
+from prer.nn.heads import mean_cross_entropy
 from prer.settings import setting
 from prer.streams.task import Task
+from prer.training.loop import Observer
 
 FEW = 6  # past tasks up to which all guesses are solved at once
 MOST = 2048  # samples of a seed's memory that pass the encoder together
@@ -38,29 +41,24 @@ class GEM(Learner):
     ) -> None:
         """Begin with an empty memory."""
         super().start(shape, seeds, device, observe)
-        self.counts_: list[int] = []  # samples kept of each task
-        self.index_: Tensor | None = None  # memory samples of the current step
+        self.notes_ = {"counts": []}  # samples kept of each task
 
     @property
     def capturable(self) -> bool:  # pyrefly: ignore[bad-override]
         """Up to FEW past tasks; with more, the number of rounds of the solver depends on the gradients."""
         return len(self.tasks_) - 1 <= FEW
 
-    def notes(self) -> dict[str, Any]:
-        """How many samples are kept of each task."""
-        return {"counts": self.counts_}
-
     def restore(self, learned: Sequence[Task], state: Mapping[str, Tensor], notes: Mapping[str, Any]) -> None:
-        """Restore the number of samples of each task, too."""
+        """Restore the learner, and check that its memory has as many samples as it notes."""
         super().restore(learned, state, notes)
-        self.counts_ = [int(count) for count in notes["counts"]]
-        if sum(self.counts_) != len(self.kept_) or min(self.counts_, default=0) < 0:
+        counts = self.notes_["counts"] = [int(count) for count in notes["counts"]]
+        if sum(counts) != len(self.kept_) or min(counts, default=0) < 0:
             raise ValueError("its memory is not as large as noted")
 
     def rehearse(self, batches: Tensor, address: Address) -> tuple[Tensor, ...]:
         """Indices of the memory samples of every step [S, steps, T m]."""
         drawn, first = [], 0
-        for task, count in enumerate(self.counts_):
+        for task, count in enumerate(self.notes_["counts"]):
             if self.memory_batch:
                 place = address / "memory" / task
                 drawn.append(first + (place.uniform(batches.shape[1], self.memory_batch) * count).long())
@@ -70,27 +68,22 @@ class GEM(Learner):
             first += count
         return (torch.cat(drawn, dim=2),) if drawn else ()
 
-    def loss(self, batch: Batch) -> Tensor:
-        """Cross-entropy on new samples; the memory acts on the gradient, in `before_step`."""
-        self.index_ = batch.past[0] if batch.past else None
-        return super().loss(batch)
-
-    def before_step(self) -> None:
-        """Project the gradient."""
-        if self.index_ is None:
+    def before_step(self, batch: Batch) -> None:
+        """Project the gradient; `loss` sees new samples only, and the memory acts here."""
+        if not batch.past:
             return
-        G = self._gradients()
+        G = self._gradients(batch.past[0])
         change_gradient(list(held_weights(self).values()), lambda g: project(g, G, self.margin))
 
-    def _gradients(self) -> Tensor:
-        """Gradients of the losses on each past task's memory [S, T, P]."""
-        assert self.index_ is not None
-        sizes, tasks = [self.memory_batch or count for count in self.counts_], range(len(self.counts_))
-        if not at_once(self.index_):
-            parts = zip(tasks, self.index_.split(sizes, 1), strict=True)
+    def _gradients(self, index: Tensor) -> Tensor:
+        """Gradients of the losses on each past task's memory [S, T, P], on its samples at these indices [S, T m]."""
+        sizes = [self.memory_batch or count for count in self.notes_["counts"]]
+        tasks = range(len(sizes))
+        if not at_once(index):
+            parts = zip(tasks, index.split(sizes, 1), strict=True)
             return torch.stack([self._of_task(task, part) for task, part in parts], dim=1)
         each = max(MOST // sizes[0], 1) if len(set(sizes)) == 1 else 1
-        parts = zip(tasks[::each], self.index_.split([sum(sizes[t : t + each]) for t in tasks[::each]], 1), strict=True)
+        parts = zip(tasks[::each], index.split([sum(sizes[t : t + each]) for t in tasks[::each]], 1), strict=True)
         return torch.cat([self._of_tasks(tasks[t : t + each], part) for t, part in parts], dim=1)
 
     def _of_task(self, task: int, index: Tensor) -> Tensor:
@@ -120,8 +113,8 @@ class GEM(Learner):
         rows = chosen(task, self.size, self.address_ / "keep" / task.index)
         if rows.shape[1]:
             x, y = task.samples(rows)
-            self.kept_.add(x=x, y=self.numbers(task.outputs)[y])
-            self.counts_.append(rows.shape[1])
+            self.kept_.add(x=x, y=task.targets[y])
+            self.notes_["counts"].append(rows.shape[1])
 
 
 def at_once(index: Tensor) -> bool:

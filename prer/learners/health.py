@@ -22,6 +22,12 @@ SAMPLES = 200  # samples of each class
 CLASSES_AT_ONCE = 10  # classes checked in one batch
 
 
+def report(learner: PRER) -> None:
+    """Report the quality of the samples of every class as events."""
+    for figures in of_classes(learner):
+        learner.loop_.observe(figures)
+
+
 @torch.no_grad()
 def of_classes(learner: PRER) -> Iterator[dict[str, Any]]:
     """Yield the quality of the samples of every class after a task; the future accuracy of its task depends on it.
@@ -35,7 +41,7 @@ def of_classes(learner: PRER) -> Iterator[dict[str, Any]]:
     outputs = [output for of_task in learner.outputs_ for output in of_task]
     for first in range(0, len(looked_at), CLASSES_AT_ONCE):
         classes = looked_at[first : first + CLASSES_AT_ONCE]
-        y = learner.numbers(classes).repeat_interleave(SAMPLES).expand(len(address.seeds), -1)
+        y = torch.tensor(classes, device=address.device).repeat_interleave(SAMPLES).expand(len(address.seeds), -1)
         z = learner.density_.sample(y, address / first, learner.temperature)
         x = learner.decoder_(z)
         again = learner.encoder_(x)
@@ -57,12 +63,11 @@ def check_samples(learner: PRER, outside: Tensor, y_hat: Tensor) -> None:
     """Raise an error if most pseudo-samples [S, n] of a seed are off the data, even after repeated sampling."""
     share, seed = outside.float().mean(1).max(0)
     if share > MOST_OUTSIDE:
-        of = "autoencoder" if learner.schedule == "joint" else "flow"
         worst = learner.labels_[int(y_hat[seed][outside[seed]].mode().values)]
         raise RunError(
             f"the samples of the past have exploded in task {len(learner.tasks_)}: {float(share):.0%} of those of seed "
             f"{learner.address_.seeds[seed]} are far off the data or not finite, most of all of class {worst!r}; "
-            f"try a lower learner.lr_{of}, or more of learner.epochs_{of}"
+            f"try a lower {learner.density_rate}, or more epochs"
         )
 
 

@@ -9,8 +9,11 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from prer.learners.base import Batch, Learner, Observer, mean_cross_entropy
+from prer.learners.base import Learner
+from prer.learners.interfaces import Batch, MemorySize
+from prer.nn.heads import mean_cross_entropy
 from prer.streams.task import Task, merge
+from prer.training.loop import Observer
 
 
 @dataclass(kw_only=True)
@@ -37,7 +40,7 @@ class Joint(Learner):
         self.seen_.append(task)
         widths = {seen.head: seen.width for seen in self.seen_}
         owners = [head for head, width in widths.items() for _ in range(width)]
-        self.owner_ = self.numbers(owners)  # the head of each output [K]
+        self.owner_ = torch.tensor(owners, device=self.address_.device)  # the head of each output [K]
         together = merge(self.seen_)
         self.size_ = together.size
         self.train_classifier(together, [self.encoder_, self.heads_])
@@ -49,10 +52,7 @@ class Joint(Learner):
         foreign = self.owner_ != self.owner_[batch.y].unsqueeze(-1)
         return mean_cross_entropy(logits.masked_fill(foreign, -torch.inf), batch.y)
 
-    def memory_samples(self) -> int:
-        """Number of training samples of all tasks."""
-        return sum(task.train_rows(self.address_.seeds[:1]).shape[1] for task in self.seen_)
-
-    def memory_floats(self) -> int:
-        """Number of scalars in all samples and their labels."""
-        return self.memory_samples() * (self.seen_[0].x[0].numel() + 1)
+    def memory_size(self) -> MemorySize:
+        """All training samples of all tasks, with their labels."""
+        samples = sum(task.train_rows(self.address_.seeds[:1]).shape[1] for task in self.seen_)
+        return MemorySize(samples * (self.seen_[0].x[0].numel() + 1), samples)

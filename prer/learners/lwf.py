@@ -16,10 +16,14 @@ import torch
 from torch import Tensor, nn
 
 from prer.address import Address
-from prer.learners.base import Batch, Learner, Observer
+from prer.learners.base import Learner
+from prer.learners.interfaces import Batch
 from prer.learners.memory import chosen
+from prer.nn.heads import Heads, mean_cross_entropy
 from prer.settings import setting
 from prer.streams.task import Task
+from prer.training.computing import rows_at_once
+from prer.training.loop import Observer
 
 
 @dataclass(kw_only=True)
@@ -42,67 +46,69 @@ class LWF(Learner):
     ) -> None:
         """Start without recorded predictions."""
         super().start(shape, seeds, device, observe)
-        self.said_: Tensor | None = None  # logits of the old heads for the new samples, while a task is learned
+        self.before_: Tensor | None = None  # logits of the old heads for the new samples, while a task is learned
 
     def old_heads(self) -> bool:
         """Whether there are predictions to distil."""
-        return bool(self.weight and (self.said_ is not None if self.form == "classic" else len(self.kept_)))
+        return bool(self.weight and (self.before_ is not None if self.form == "classic" else len(self.kept_)))
 
     def learn(self, task: Task) -> None:
         """Learn a task; the classic form first records the old heads' logits for the new samples."""
         if self.form == "classic" and self.weight and len(self.heads_):
-            self.said_ = self._record(task)
-        super().learn(task)
-        self.said_ = None
+            self.before_ = self._record(task)
+        self.meet(task)
+        self.transient_floats_ = 0 if self.before_ is None else self.before_[0].numel()
+        self.train_classifier(task)
+        self.after_task(task)
+        self.before_ = None
 
     @torch.no_grad()
     def _record(self, task: Task) -> Tensor:
         """Logits of all heads so far for every training sample [S, n, T, K]."""
         rows, parts = task.train_rows(self.address_.seeds), []
         most = max(head.classes for head in self._heads())
-        for part in rows.split(self.rows_at_once, 1):
+        for part in rows.split(rows_at_once(self.address_), 1):
             z = self.embed(task, part)
             logits = [nn.functional.pad(h, (0, most - h.shape[-1])) for h in (head(z) for head in self._heads())]
             parts.append(torch.stack(logits, dim=2))
         return torch.cat(parts, dim=1)
 
-    def meet(self, task: Task) -> None:
-        """Register the task, and count the recorded logits as transient memory."""
-        super().meet(task)
-        self.transient_floats_ = 0 if self.said_ is None else self.said_[0].numel()
-
     def rehearse(self, batches: Tensor, address: Address) -> tuple[Tensor, ...]:
-        """Memory indices for each step (rehearsal), or the recorded logits of each step's samples (classic)."""
-        if not self.old_heads():
+        """Memory indices for each step (rehearsal); the classic form looks up its logits by the batch's rows."""
+        if self.form == "classic" or not self.old_heads():
             return ()
-        if self.said_ is None:
-            return (self.kept_.draw(batches.shape[1], self.memory_batch, address / "memory"),)
-        order = (address / "order").permutation(self.said_.shape[1])[:, : batches.shape[1] * batches.shape[2]]
-        seeds = torch.arange(len(order), device=order.device).unsqueeze(1)
-        return (self.said_[seeds, order].unflatten(1, tuple(batches.shape[1:3])),)
+        return (self.kept_.draw(batches.shape[1], self.memory_batch, address / "memory"),)
 
     def loss(self, batch: Batch) -> Tensor:
         """Cross-entropy plus the distillation loss."""
-        if not batch.past or self.bank_ is None:
+        if batch.heads is None:
             return super().loss(batch)
-        if self.form == "classic":
-            z, said = self.encoder_(batch.x), batch.past[0]  # [S, B, T, K]
-            now, there = (t[..., : said.shape[2], : said.shape[3]] for t in (self.bank_.every(z), self.bank_.there))
-            # Mean over samples, sum over heads: every old task weighs as much as if it were the only one.
-            held = self._distilled(said, now, there).sum(-1)
-            return self.cross_entropy(z, batch.y, batch.noise) + self.weight * held.mean(1)
-        old, new = self.kept_.at(batch.past[0]), batch.y.shape[1]
+        z, held = self._classic(batch, batch.heads) if self.form == "classic" else self._rehearsed(batch, batch.heads)
+        new = batch.y.shape[1]
+        return mean_cross_entropy(batch.head(z[:, :new], batch.noise), batch.y) + self.weight * held.mean(1)
+
+    def _classic(self, batch: Batch, heads: Heads) -> tuple[Tensor, Tensor]:
+        """Embeddings of the new samples, and the distillation loss of each [S, B]."""
+        assert self.before_ is not None
+        seeds = torch.arange(len(batch.rows), device=batch.rows.device).unsqueeze(1)
+        z, before = self.encoder_(batch.x), self.before_[seeds, batch.rows]  # [S, B, T, K]
+        now, there = (t[..., : before.shape[2], : before.shape[3]] for t in (heads.every(z), heads.there))
+        # Mean over samples, sum over heads: every old task weighs as much as if it were the only one.
+        return z, self._distilled(before, now, there, heads.ragged).sum(-1)
+
+    def _rehearsed(self, batch: Batch, heads: Heads) -> tuple[Tensor, Tensor]:
+        """Embeddings of the new samples and of those from memory, and the distillation loss of the latter [S, m]."""
+        old = self.kept_.at(batch.past[0])
         z = self.encoder_(torch.cat([batch.x, self.inputs_(old["x"])], dim=1))
         before, head = old["logits"], old["head"]
-        now, there = (t[..., : before.shape[2]] for t in (self.bank_(z[:, new:], head), self.bank_.there[head]))
-        held = self._distilled(before, now, there)
-        return self.cross_entropy(z[:, :new], batch.y, batch.noise) + self.weight * held.mean(1)
+        now, there = heads(z[:, batch.y.shape[1] :], head), heads.there[head]
+        now, there = (t[..., : before.shape[2]] for t in (now, there))
+        return z, self._distilled(before, now, there, heads.ragged)
 
-    def _distilled(self, before: Tensor, now: Tensor, there: Tensor) -> Tensor:
+    def _distilled(self, before: Tensor, now: Tensor, there: Tensor, ragged: bool) -> Tensor:
         """T^2 KL(before || now) of each sample at temperature T, over the outputs that its head has."""
-        assert self.bank_ is not None
         before, now = before / self.softness, now / self.softness
-        if not self.bank_.ragged:
+        if not ragged:
             return self.softness**2 * (before.softmax(-1) * (before.log_softmax(-1) - now.log_softmax(-1))).sum(-1)
         p = before.masked_fill(~there, -torch.inf).softmax(-1)
         log_p, log_q = (

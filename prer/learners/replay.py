@@ -14,8 +14,10 @@ import torch
 from torch import Tensor
 
 from prer.address import Address
-from prer.learners.base import Batch, Learner, mean_cross_entropy
+from prer.learners.base import Learner
+from prer.learners.interfaces import Batch
 from prer.learners.memory import smallest
+from prer.nn.heads import dropout_noise, mean_cross_entropy
 from prer.settings import setting
 from prer.streams.task import Task
 
@@ -41,18 +43,20 @@ class Replay(Learner):
         """Sample memory indices for each step, and noise for their dropout."""
         if not self.old_heads():
             return ()
-        index = self.kept_.draw(batches.shape[1], self.memory_batch, address / "memory")
-        return index, self.dropout_noise(batches, address / "memory", self.memory_batch)
+        steps, place = batches.shape[1], address / "memory"
+        index = self.kept_.draw(steps, self.memory_batch, place)
+        return index, dropout_noise(self.embedding, (steps, self.memory_batch), place)
 
     def loss(self, batch: Batch) -> Tensor:
         """Cross-entropy on the new samples and on old ones."""
-        if not batch.past or self.bank_ is None:
+        if batch.heads is None:
             return super().loss(batch)
         index, noise = batch.past
         old, new = self.kept_.at(index, "x", "y", "head"), batch.y.shape[1]
         z = self.encoder_(torch.cat([batch.x, self.inputs_(old["x"])], dim=1))
-        logits = self.bank_.masked(self.bank_(z[:, new:], old["head"], noise), old["head"])
-        return self.cross_entropy(z[:, :new], batch.y, batch.noise) + self.weight * mean_cross_entropy(logits, old["y"])
+        logits = batch.heads.masked(batch.heads(z[:, new:], old["head"], noise), old["head"])
+        loss = mean_cross_entropy(batch.head(z[:, :new], batch.noise), batch.y)
+        return loss + self.weight * mean_cross_entropy(logits, old["y"])
 
     def after_task(self, task: Task) -> None:
         """Add samples of the task to the memory, and evict old ones to make room."""
@@ -64,7 +68,7 @@ class Replay(Learner):
         if not self.size:
             return
         x, y = task.samples(rows.gather(1, first))
-        notes = {"x": x, "y": self.numbers(task.outputs)[y], "head": torch.full_like(y, task.head)}
+        notes = {"x": x, "y": task.targets[y], "head": torch.full_like(y, task.head)}
         self.kept_.add(**notes, key=key.gather(1, first), group=group.gather(1, first))
         self.kept_.keep(smallest(self.kept_.get_buffer("key"), self._limit(), self.kept_.get_buffer("group")))
         self.kept_.keep(smallest(self.kept_.get_buffer("key"), self.size))  # there may be more classes than slots

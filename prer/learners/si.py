@@ -10,11 +10,13 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor, nn
 
-from prer.learners.base import Batch, Learner, Observer
+from prer.learners.base import Learner
 from prer.learners.ewc import Quadratic, held_weights
+from prer.learners.interfaces import Batch
 from prer.nn.stacked import stack
 from prer.settings import setting
 from prer.streams.task import Task
+from prer.training.loop import Observer
 
 
 @dataclass(kw_only=True)
@@ -39,23 +41,20 @@ class SI(Learner):
         return {"quadratic": self.quadratic_}
 
     def learn(self, task: Task) -> None:
-        """Learn a task; the paths of the weights are dropped at the end."""
-        super().learn(task)
+        """Learn a task along the paths of the weights, which are dropped at the end."""
+        self.meet(task)
+        self.path_ = self._paths() if self.weight else {}
+        self.transient_floats_ = sum(4 * t[0][0].numel() for t in self.path_.values())
+        self.train_classifier(task, also=[tensor for of_weight in self.path_.values() for tensor in of_weight])
+        self.after_task(task)
         self.path_ = {}
 
-    def meet(self, task: Task) -> None:
-        """Register the task; set up each weight's path integral, start value, last value and last gradient."""
-        super().meet(task)
-        if self.weight:
-            self.path_ = {
-                name: (torch.zeros_like(p), p.detach().clone(), p.detach().clone(), torch.zeros_like(p))
-                for name, p in held_weights(self).items()
-            }
-            self.transient_floats_ = sum(4 * t[0][0].numel() for t in self.path_.values())
-
-    def changing(self) -> Sequence[Tensor]:
-        """The tensors of all paths so far."""
-        return [tensor for of_weight in self.path_.values() for tensor in of_weight]
+    def _paths(self) -> dict[str, tuple[Tensor, Tensor, Tensor, Tensor]]:
+        """Path integral, start value, last value and last gradient of each weight."""
+        return {
+            name: (torch.zeros_like(p), p.detach().clone(), p.detach().clone(), torch.zeros_like(p))
+            for name, p in held_weights(self).items()
+        }
 
     def loss(self, batch: Batch) -> Tensor:
         """Cross-entropy plus the quadratic penalty."""
@@ -65,7 +64,7 @@ class SI(Learner):
         return loss + self.weight * self.quadratic_.energy(held_weights(self))
 
     @torch.no_grad()
-    def before_step(self) -> None:
+    def before_step(self, batch: Batch) -> None:
         """Add the previous step to the path integrals: minus its gradient times the change of the weight."""
         for name, p in held_weights(self).items() if self.path_ else ():
             integral, _, place, gradient = self.path_[name]

@@ -8,6 +8,7 @@ from typing import Any
 
 from prer.data.catalogue import CATALOGUE
 from prer.learners.base import Learner
+from prer.learners.interfaces import Generates
 from prer.streams.stream import Stream
 from prer.text import plus_minus, shown
 from prer.version import __version__
@@ -84,7 +85,7 @@ def card(learner: Learner, result: Mapping[str, Any], *, name: str, data: str, s
         samples=result["memory_samples"][-1],
         floats=f"{result['memory_floats'][-1]:,}",
         heads=heads,
-        sample=f"    prer sample MODEL --class {label} -n 16\n" if learner.generates else "",
+        sample=f"    prer sample MODEL --class {label} -n 16\n" if isinstance(learner, Generates) else "",
     )
 
 

@@ -7,7 +7,6 @@ from __future__ import annotations
 import json
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import fields
 from pathlib import Path
 from typing import Any
 
@@ -22,11 +21,14 @@ from prer.data.frames import features_of, is_frame
 from prer.data.reading import Reading
 from prer.disk import content, durable, room
 from prer.errors import InputError
-from prer.learners import LEARNERS, Learner
-from prer.settings import build, moved
+from prer.learners import ABLATION, LEARNERS, Learner
+from prer.learners.interfaces import Generates, Recognises, generator_of
+from prer.learners.migration import present, present_name
+from prer.settings import build, values_of
 from prer.streams.stream import Stream
 from prer.streams.task import Label, Task, Together
 from prer.text import did_you_mean
+from prer.training.computing import rows_at_once
 from prer.version import __version__
 
 MOST_JSON = 2**26  # bytes of the file that describes the tensors
@@ -41,11 +43,15 @@ def save_model(path: Path, learner: Learner, stream: Stream, card: str = "") -> 
     path.mkdir(exist_ok=True)
     tensors = {name: tensor.detach().cpu().contiguous() for name, tensor in learner.state().items()}
     durable(path / "model.safetensors", save(tensors))
-    settings = {f.name: getattr(learner, f.name) for f in fields(learner)}
     keys = ("labels", "head", "outputs", "width")
     tasks = [{key: getattr(task, key) for key in keys} | {"view": task.view is not None} for task in stream]
-    about = {"learner": learner.name, "settings": settings, "seeds": learner.address_.seeds, "shape": stream.shape}
-    about |= {"notes": learner.notes(), "tasks": tasks, "reading": stream.reading.to_json(), "version": __version__}
+    about = {
+        "learner": learner.name,
+        "settings": values_of(learner),
+        "seeds": learner.address_.seeds,
+        "shape": stream.shape,
+    }
+    about |= {"notes": learner.notes_, "tasks": tasks, "reading": stream.reading.to_json(), "version": __version__}
     durable(path / "model.json", (json.dumps(about, indent=1) + "\n").encode())
     durable(path / "README.md", card.encode())
 
@@ -73,8 +79,8 @@ class Model:
             self.tasks = [_known(i, task, about["shape"]) for i, task in enumerate(about["tasks"])]
             self.reading = Reading.of(about.get("reading", {}), about["shape"])  # older models do not have it
             self.viewed = any(task["view"] for task in about["tasks"])  # permuted or rotated
-            settings = moved({"learner": about["settings"]})["learner"]
-            self.learner: Learner = build(LEARNERS[about["learner"]], settings, "settings", {})
+            kind, settings = present_name(present(about["settings"], about["learner"]), about["learner"])
+            self.learner: Learner = build((LEARNERS | ABLATION)[kind], settings, "settings", {})
             self.learner.start(about["shape"], as_seeds(about["seeds"]))
             load_tensors(self.learner, self.tasks, path)
         except FileNotFoundError:
@@ -103,12 +109,9 @@ class Model:
             task = 1
         names = dict(enumerate(self.labels)) if task is None else self._outputs(self.tasks[task - 1].head)
         answers = []
-        for part in x.split(self.learner.rows_at_once):
+        for part in x.split(rows_at_once(self.learner.address_)):
             same = part.expand(len(self.learner.address_.seeds), *part.shape)
-            found = (
-                self.learner.recognise(same) if task is None else self.learner.predict(same, self.tasks[task - 1].head)
-            )
-            answers += found.T.tolist()
+            answers += self._answers(same, task).T.tolist()
         most = [Counter(of_seeds).most_common(1)[0] for of_seeds in answers]
         return [names[answer] for answer, _ in most], [count / len(self.learner.address_.seeds) for _, count in most]
 
@@ -130,13 +133,22 @@ class Model:
             raise InputError(f"no class {str(label)!r} was learned{did_you_mean(str(label), known)}")
         if not 0 <= seed < len(self.learner.address_.seeds):
             raise InputError(f"seed {seed}: there are seeds 0 to {len(self.learner.address_.seeds) - 1}")
-        asked = self.learner.numbers([known[str(label)]]).repeat(count).expand(len(self.learner.address_.seeds), -1)
-        return as_data(self.learner, self.learner.generate(asked, self.learner.address_ / "sample" / draw))[seed]
+        address = self.learner.address_
+        asked = torch.full((len(address.seeds), count), known[str(label)], device=address.device)
+        return as_data(self.learner, generator_of(self.learner).generate(asked, address / "sample" / draw))[seed]
 
     def answers(self, task: int | None = None) -> list[Label]:
         """Labels that a task's head can predict; without a task, all labels."""
         self._check(task)
         return list(self.labels if task is None else self._outputs(self.tasks[task - 1].head).values())
+
+    def _answers(self, x: Tensor, task: int | None) -> Tensor:
+        """Output of the task's head, or class id if no task is given [S, B]."""
+        if task is not None:
+            return self.learner.predict(x, self.tasks[task - 1].head)
+        if not isinstance(self.learner, Recognises):
+            raise InputError(f"{self.learner.name} cannot tell tasks apart; say which it is, 1 to {len(self.tasks)}")
+        return self.learner.recognise(x)
 
     def _check(self, task: int | None) -> None:
         if task is not None and not 1 <= task <= len(self.tasks):
@@ -164,7 +176,7 @@ class Model:
 
 def save_samples(folder: Path, learner: Learner) -> None:
     """Save generated samples of each class after a task, from the first seed, for inspection."""
-    if not learner.generates:
+    if not isinstance(learner, Generates):
         return
     classes, task = min(learner.tasks_[-1].stop, MOST_CLASSES), len(learner.tasks_)
     ids = torch.arange(classes, device=learner.address_.device).repeat_interleave(SAMPLES)

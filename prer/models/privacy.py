@@ -14,6 +14,7 @@ import torch
 from torch import Tensor
 
 from prer.learners.base import Learner
+from prer.learners.interfaces import generator_of
 from prer.streams.stream import Stream
 from prer.streams.task import Task
 
@@ -40,7 +41,11 @@ def check(learner: Learner, stream: Stream, count: int = 1000) -> dict[str, list
     """
     address = learner.address_ / "privacy"
     ids = (address / "classes").bits(count) % learner.tasks_[-1].stop
-    made = learner.generate(torch.from_numpy(ids.astype("int64")).to(address.device), address / "samples").flatten(2)
+    made = (
+        generator_of(learner)
+        .generate(torch.from_numpy(ids.astype("int64")).to(address.device), address / "samples")
+        .flatten(2)
+    )
     found: dict[str, list] = {"generated": [], "test": [], "nearest": [], "expected": []}
     for i, seed in enumerate(address.seeds):
         train = torch.cat([_inputs(learner, i, task, task.train_rows([seed])) for task in stream])

@@ -7,8 +7,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import torch
+import torch.nn.functional as F
 from torch import Tensor, nn
 
+from prer.address import Address
 from prer.nn.stacked import Linear
 
 FEW = 16  # heads up to which computing all and selecting one is faster than gathering weights for each sample
@@ -46,6 +48,11 @@ class Head(nn.Module):
 def dropped(h: Tensor, noise: Tensor | None, share: float) -> Tensor:
     """Inverted dropout: zero where the uniform noise is below `share`, the rest scaled up; without noise h itself."""
     return h if noise is None else h * (noise >= share) / (1 - share)
+
+
+def dropout_noise(embedding: int, batches: Sequence[int], address: Address) -> Tensor:
+    """Uniform noise for the dropout of heads, for batches of this shape (steps, B) [S, steps, B, width]."""
+    return (address / "dropout").uniform(*batches, sum(Head.widths(embedding)))
 
 
 class Heads(nn.Module):
@@ -126,3 +133,9 @@ class Heads(nn.Module):
             for i, layer in enumerate(layers):
                 layer.weight.copy_(self.weights[i][:, t, : layer.weight.shape[1]])
                 layer.bias.copy_(self.biases[i][:, t, : layer.bias.shape[1]])
+
+
+def mean_cross_entropy(logits: Tensor, target: Tensor) -> Tensor:
+    """Mean cross-entropy of each seed [S] from logits [S, B, K] and targets [S, B]."""
+    losses = F.cross_entropy(logits.flatten(0, 1), target.flatten(), reduction="none")
+    return losses.view(target.shape).mean(1)

@@ -63,15 +63,19 @@ VARIANTS = (
     Variant(
         "one-level",
         "one level of the flow, with the blocks of two",
-        ("learner.levels=1",),
-        lambda ours: {"blocks": ours["levels"] * ours["blocks"]},
+        ("learner.density.levels=1",),
+        lambda ours: {"density.blocks": ours["density"]["levels"] * ours["density"]["blocks"]},
     ),
-    Variant("no-class-prior", "every coupling sees the class, the prior does not", ("learner.class_prior=false",)),
-    Variant("first-and-prior", "only the first coupling and the prior see the class", ("learner.condition=first",)),
+    Variant(
+        "no-class-prior", "every coupling sees the class, the prior does not", ("learner.density.class_prior=false",)
+    ),
+    Variant(
+        "first-and-prior", "only the first coupling and the prior see the class", ("learner.density.condition=first",)
+    ),
     Variant(
         "condition-first",
         "only the first coupling sees the class",
-        ("learner.condition=first", "learner.class_prior=false"),
+        ("learner.density.condition=first", "learner.density.class_prior=false"),
     ),
     Variant(
         "temperature",
@@ -81,13 +85,13 @@ VARIANTS = (
     Variant("random-order", "the paper's permutations in the flow", ("learner.permutation=random",)),
     Variant("own-samples", "the flow learns its own samples again", ("learner.reencode=false",)),
     Variant("unbounded", "the scale of couplings not bounded", ("learner.bounded=false",)),
-    Variant("slow-flow", "the paper's rate for the flow", ("learner.lr_flow=1e-4", "learner.decay_flow=false")),
+    Variant("slow-flow", "the paper's rate for the flow", ("learner.density.lr=1e-4", "learner.density.decay=false")),
     Variant("running-norm", "the paper's norm in the flow", ("learner.norm=running",)),
     Variant(
         "joint",
         "one phase instead of three, with the longest one's epochs",
         ("learner.schedule=joint",),
-        lambda ours: {"epochs_autoencoder": max(ours[f"epochs{of}"] for of in ("_autoencoder", "_flow", ""))},
+        lambda ours: {"epochs_autoencoder": max(ours["epochs_autoencoder"], ours["density"]["epochs"], ours["epochs"])},
     ),
     Variant("literal", "all that the paper states at once"),
     Variant("literal-no-r", "the same without R", ("learner.weight=0",)),
@@ -118,11 +122,17 @@ def _literal(request: Request, data: str, overrides: Sequence[str]) -> Experimen
     """The paper's own settings; for data that is not in the paper, only those that do not depend on the data."""
     if data in LITERAL:
         return request.experiment(data, EXTRA, overrides)
-    literal, ours = (tomllib.loads(file_of("mnist", m).read_text("utf-8"))["learner"] for m in (EXTRA, "prer"))
-    of_data = ("channels", "embedding", "batch", "epochs", "epochs_autoencoder", "epochs_flow", "lr", "optimiser")
-    changed = [key for key in literal if key not in of_data and literal[key] != ours[key]]
+    literal, ours = (_flat(tomllib.loads(file_of("mnist", m).read_text("utf-8"))["learner"]) for m in (EXTRA, "prer"))
+    of_data = ("channels", "embedding", "batch", "epochs", "epochs_autoencoder", "density.epochs", "lr", "optimiser")
+    changed = [key for key in literal if key not in of_data and literal[key] != ours.get(key)]
     stated = [f"learner.{key}={json.dumps(literal[key])}" for key in changed]
     return request.experiment(data, "prer", [*stated, *overrides])
+
+
+def _flat(table: Mapping[str, Any]) -> dict[str, Any]:
+    """A learner's settings by dotted names."""
+    density = {f"density.{key}": value for key, value in table["density"].items()}
+    return {key: value for key, value in table.items() if key != "density"} | density
 
 
 def _pixels(data: str, ours: Experiment) -> Experiment:

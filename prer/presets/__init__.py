@@ -14,8 +14,12 @@ def experiment_file(data: str, learner: str) -> Path:
     return Path(__file__).parent / f"{data}-{learner}.toml"
 
 
+SAME = {"prer-variant": "prer"}  # learners with the settings of another one
+
+
 def recommended(data: str, learner: str) -> dict[str, dict[str, Any]]:
     """The settings recommended for a data set and a learner, as the tables of an experiment; empty for other data."""
+    learner = SAME.get(learner, learner)
     if data not in TABLES:
         return {"stream": {}, "learner": {}}
     if (file := experiment_file(data, learner)).exists():

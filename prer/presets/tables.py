@@ -13,13 +13,18 @@ Table = Mapping[str, Mapping[str, Any]]
 PAIRS = {"classes_per_task": 2, "resplit": 0.2}
 TEN = {
     "learner": {"batch": 64, "epochs": 10},
-    "prer": {"epochs_autoencoder": 10, "epochs_flow": 10},
+    "prer": {"epochs_autoencoder": 10, "density": {"name": "flow", "epochs": 10}},
     "dgr": {"epochs_generator": 10},
 }
 # Colour images need wider networks; the extra epochs are PRER's.
 CIFAR = TEN | {
     "learner": {"channels": (24, 48, 96), "embedding": 200, "batch": 128, "epochs": 10},
-    "prer": {"epochs_autoencoder": 20, "epochs_flow": 20, "epochs": 20, "temperature": 0.8},
+    "prer": {
+        "epochs_autoencoder": 20,
+        "epochs": 20,
+        "temperature": 0.8,
+        "density": {"name": "flow", "epochs": 20},
+    },
 }
 
 DIGITS: Table = {
@@ -43,14 +48,12 @@ DIGITS: Table = {
         "epochs_autoencoder": 60,
         "lr_autoencoder": 0.00855,
         "decay_autoencoder": True,
-        "epochs_flow": 30,
-        "lr_flow": 0.00492,
         "epochs": 60,
         "lr": 0.00779,
-        "blocks": 4,
         "weight": 0.732,
         "sparsity": 0.00139,
         "temperature": 0.8,
+        "density": {"name": "flow", "epochs": 30, "lr": 0.00492, "blocks": 4},
     },
 }
 SVHN: Table = {"learner": {**TEN["learner"], "channels": (24, 48, 96), "embedding": 100}}

@@ -68,24 +68,28 @@ def look(learner: Learner, stream: Stream) -> MemoryView:
     """What a learner's memory holds of the classes of its stream."""
     import torch
 
+    from prer.learners.interfaces import Generates
+
     with torch.no_grad():
         classes = [Class(name) for name in named([[excerpt(label) for label in task.labels] for task in stream])]
         for number, class_, accuracy in zip(range(len(classes)), classes, _accuracies(learner, stream), strict=True):
             class_.accuracy = accuracy
             if number < MOST_CLASSES:
                 class_.rows["real"] = _shown(learner, _real(learner, stream, number))
-        if learner.generates:
+        if isinstance(learner, Generates):
             _add_generated(learner, stream, classes[:MOST_CLASSES])
-    return MemoryView(classes, generates=learner.generates)
+    return MemoryView(classes, generates=isinstance(learner, Generates))
 
 
 def _accuracies(learner: Learner, stream: Stream) -> Iterator[list[float]]:
     """Test accuracy of each class in per cent, a value for each seed [S]."""
     import torch
 
+    from prer.training.computing import rows_at_once
+
     for task in stream:
-        parts, outputs = [], learner.numbers(task.outputs)
-        for rows in task.test_rows(learner.address_.seeds).split(learner.rows_at_once, 1):
+        parts, outputs = [], task.targets
+        for rows in task.test_rows(learner.address_.seeds).split(rows_at_once(learner.address_), 1):
             x, y = task.samples(rows)
             parts.append(torch.stack([y, (learner.predict(x, task.head) == outputs[y]).long()]))
         y, right = torch.cat(parts, dim=2)
@@ -107,14 +111,16 @@ def _add_generated(learner: Learner, stream: Stream, classes: list[Class]) -> No
     """Add reconstructions, new samples, and the first two principal components of real and sampled embeddings."""
     import torch
 
+    from prer.learners.interfaces import generator_of
+
     real, sampled = [], []
     decoder, density = getattr(learner, "decoder_", None), getattr(learner, "density_", None)
     for number, class_ in enumerate(classes):
         x, address = _real(learner, stream, number), learner.address_ / "report" / number
-        z, ids = learner.encoder_(x), learner.numbers([number]).expand(len(x), POINTS)
+        z, ids = learner.encoder_(x), torch.tensor([number], device=address.device).expand(len(x), POINTS)
         if decoder is not None:
             class_.rows["rebuilt"] = _shown(learner, decoder(z[:, :SHOWN]))
-        made = learner.generate(ids, address)
+        made = generator_of(learner).generate(ids, address)
         class_.rows["samples"] = _shown(learner, made)
         drawn = (
             density.sample(ids, address, getattr(learner, "temperature", 1.0)) if density else learner.encoder_(made)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import replace
 from typing import Any
@@ -76,23 +76,23 @@ class Autosave:
         before, self.before = self.before, None
         try:
             learner.restore(learned, before.state, before.about["notes"])
-            learner.seconds_.update(before.about["seconds"])
+            learner.loop_.seconds.update(before.about["seconds"])
         except (RuntimeError, KeyError, TypeError, ValueError, AttributeError, IndexError) as error:
             raise InputError(
                 f"{self.checkpoint.path} does not fit its experiment ({error}); delete it to begin anew"
             ) from None
-        learner.trained_ = before.phases
+        learner.loop_.trained = before.phases
         self.follow(learner, before.about)
         assert self.saved is not None
-        self.saved.state, self.saved.phases = before.state, learner.trained_
+        self.saved.state, self.saved.phases = before.state, learner.loop_.trained
         return before.about
 
     def follow(self, learner: Learner, known: dict[str, Any]) -> None:
         """Copy the state of the learner before it learns a task, and hook into its epochs."""
         self.learner = learner
-        learner.after_epoch_ = self.after_epoch
+        learner.loop_.after_epoch = self.after_epoch
         state = {name: tensor.clone() for name, tensor in learner.state().items()}
-        self.saved = Saved(known | self.note(), state, learner.trained_)
+        self.saved = Saved(known | self.note(), state, learner.loop_.trained)
 
     def after_epoch(self, phase: str, under_way: Phase, done: int, epochs: int, seconds: float) -> None:
         """Copy the tensors of a phase where a save may need them, and write a checkpoint when it is due."""
@@ -113,7 +113,7 @@ class Autosave:
         try:
             for phase, trained in self.saved.phases.items():
                 check_finite(trained.tensors.values(), len(self.learner.tasks_), phase, trained.epochs)
-            now = {"elapsed": time.perf_counter() - self.begin, "seconds": dict(self.learner.seconds_)}
+            now = {"elapsed": time.perf_counter() - self.begin, "seconds": dict(self.learner.loop_.seconds)}
             about = self.saved.about | {"context": self.context} | now
             self.secure()
             self.checkpoint.write(Saved(about, self.saved.state, self.saved.phases))
@@ -160,12 +160,15 @@ def differences(then: Mapping[str, Any], now: Mapping[str, Any], above: str = ""
             yield f"{shown(above + str(key))} was {shown(repr(a), 100)} and is {shown(repr(b), 100)}"
 
 
-def platform_of(device: str, phases: Collection[str], large_maps: bool) -> dict[str, Any]:
-    """Versions, hardware and kernels, which decide the last bits of a result."""
+def platform_of(device: str, has_kernels: bool) -> dict[str, Any]:
+    """Versions, hardware and kernels, which decide the last bits of a result.
+
+    Args:
+        device: "cpu" or "cuda".
+        has_kernels: whether a CPU has kernels for some network of the learner.
+    """
     cuda = device == "cuda"
-    # A CPU has kernels for the flow and for large maps only.
-    used = cuda or large_maps or bool({"flow", "joint"} & set(phases))
-    by = made_by(device)
+    used, by = cuda or has_kernels, made_by(device)
     return {
         "torch": torch.__version__,
         "device": device,

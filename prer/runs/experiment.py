@@ -8,7 +8,7 @@ import os
 import re
 import stat
 import tomllib
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, fields
 from functools import cache
@@ -19,10 +19,11 @@ from prer.address import as_seeds
 from prer.data.catalogue import CATALOGUE
 from prer.disk import MOST_TOML
 from prer.errors import InputError
-from prer.learners import LEARNERS, Learner
+from prer.learners import ABLATION, LEARNERS, Learner
+from prer.learners.migration import former, present, present_name
 from prer.presets import recommended
 from prer.runs.legacy import hash_of_schema_1
-from prer.settings import SCHEMA, build, check_keys, chosen, moved, typed
+from prer.settings import SCHEMA, Options, build, check_keys, chosen, moved, typed, values_of
 from prer.streams.config import StreamConfig
 from prer.text import did_you_mean
 from prer.version import __version__
@@ -58,9 +59,11 @@ class Experiment:
     @classmethod
     def parse(cls, values: Mapping[str, Any], overrides: Sequence[str] = (), *, presets: bool = True) -> Experiment:
         """An experiment from tables and from overrides such as `learner.epochs=5`; other settings have defaults."""
-        tables = moved(values)
-        for override in overrides:
-            tables = merged(tables, moved(parse_override(override)))
+        sources = [values, *map(parse_override, overrides)]
+        kind = _learner_of(sources)
+        tables: dict[str, Any] = {}
+        for source in sources:
+            tables = merged(tables, _present(source, kind))
         check_keys(tables, KEYS, "", {f.name: f"did you mean 'stream.{f.name}'?" for f in fields(StreamConfig)})
         for table in ("stream", "learner"):
             if not isinstance(tables.setdefault(table, {}), dict):
@@ -72,14 +75,14 @@ class Experiment:
             raise InputError(
                 f"like={like!r} names no data set with settings to take{did_you_mean(str(like), CATALOGUE)}"
             )
-        kind = tables["learner"].get("name", "prer")
-        if not isinstance(kind, str) or kind not in LEARNERS:
+        if not isinstance(kind, str) or kind not in LEARNERS | ABLATION:
             raise InputError(f"unknown learner {kind!r}{did_you_mean(str(kind), LEARNERS)}")
         tables = merged(recommended(str(like), kind) if presets else {}, tables)
         tables["learner"].pop("name", None)
+        given, (kind, tables["learner"]) = kind, present_name(tables["learner"], kind)
         stream = build(StreamConfig, tables["stream"], "stream", {})
-        learner = build(LEARNERS[kind], tables["learner"], "learner", _owners(kind))
-        name = typed(tables.get("name", f"{stream.name}-{kind}"), str, "name")
+        learner = build((LEARNERS | ABLATION)[kind], tables["learner"], "learner", _owners(kind))
+        name = typed(tables.get("name", f"{stream.name}-{given}"), str, "name")
         device = typed(tables.get("device", "auto"), str, "device")
         return cls(name=name, seeds=seeds_of(tables), device=device, stream=stream, learner=learner)
 
@@ -91,8 +94,8 @@ class Experiment:
     def tables(self) -> dict[str, Any]:
         """The experiment as plain values, defaults filled in."""
         top = {"name": self.name, "seeds": list(self.seeds), "device": self.device}
-        learner = {"name": self.learner.name} | _values(self.learner)
-        return top | {"stream": _values(self.stream), "learner": learner}
+        learner = {"name": self.learner.name} | values_of(self.learner)
+        return top | {"stream": values_of(self.stream), "learner": learner}
 
     def is_same(self, tables: Mapping[str, Any]) -> bool:
         """Whether the tables of a run, perhaps of an earlier version, describe this experiment."""
@@ -106,25 +109,28 @@ class Experiment:
         tables = self.tables()
         lines = [f"{key} = {_toml(tables[key])}" for key in ("name", "seeds", "device")]
         for table, source in (("stream", self.stream), ("learner", self.learner)):
-            help_texts = {f.name: f.metadata["help"] for f in fields(source)} | {"name": "what learns"}
-            lines += ["", f"[{table}]"]
-            lines += [f"{key} = {_toml(value)}  # {help_texts[key]}" for key, value in tables[table].items()]
+            lines += _toml_table(table, source, tables[table])
         return "\n".join(lines) + "\n"
 
     def chosen(self) -> dict[str, dict[str, Any]]:
         """The settings of the stream and of the learner that differ from their defaults, as plain values."""
         return {
-            "stream": {key: _as_list(value) for key, value in chosen(self.stream).items()},
-            "learner": {"name": self.learner.name} | {k: _as_list(v) for k, v in chosen(self.learner).items()},
+            "stream": chosen(self.stream),
+            "learner": {"name": self.learner.name} | chosen(self.learner),
         }
 
     @property
     def hash(self) -> str:
         """Eight hexadecimal digits over seeds, device and the settings that differ from their defaults.
 
-        Settings at their default do not count, so that adding a setting later renames no run.
+        Settings at their default do not count, and a setting that has moved counts under its former name, so that
+        neither a new setting nor a moved one renames a run.
         """
-        content = {"schema": SCHEMA, "seeds": list(self.seeds), "device": self.device} | self.chosen()
+        tables = self.chosen()
+        learner = former(tables["learner"])
+        if learner.get("density") == "flow":  # the default
+            del learner["density"]
+        content = {"schema": SCHEMA, "seeds": list(self.seeds), "device": self.device, **tables, "learner": learner}
         return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()[:8]
 
     @property
@@ -229,20 +235,41 @@ def nested(parts: Sequence[str], value: Any) -> dict[str, Any]:
 
 
 def merged(base: Mapping[str, Any], over: Mapping[str, Any]) -> dict[str, Any]:
-    """The tables of `base`, recursively updated with those of `over`."""
+    """The tables of `base`, recursively updated with those of `over`.
+
+    A density of another name replaces the table of the density: settings of one kind have no meaning for another.
+    """
     result = dict(base)
     for key, value in over.items():
         nested = isinstance(value, Mapping) and isinstance(result.get(key, {}), Mapping)
+        if nested and key == "density" and value.get("name") not in (None, result.get(key, {}).get("name", "flow")):
+            result[key] = {}
         result[key] = merged(result.get(key, {}), value) if nested else value
     return result
 
 
-def _values(settings: Any) -> dict[str, Any]:
-    return {f.name: _as_list(getattr(settings, f.name)) for f in fields(settings)}
+def _learner_of(sources: Iterable[Mapping[str, Any]]) -> Any:
+    """The name of the learner: the last that is given."""
+    tables = [source["learner"] for source in sources if isinstance(source.get("learner"), Mapping)]
+    return next((table["name"] for table in reversed(tables) if "name" in table), "prer")
 
 
-def _as_list(value: Any) -> Any:
-    return [_as_list(v) for v in value] if isinstance(value, tuple) else value
+def _present(tables: Mapping[str, Any], learner: str) -> dict[str, Any]:
+    """Tables with every setting where it is now."""
+    result = moved(tables)
+    if isinstance(result.get("learner"), dict):
+        result["learner"] = present(result["learner"], learner)
+    return result
+
+
+def _toml_table(name: str, settings: Any, values: Mapping[str, Any]) -> list[str]:
+    """The lines of a table: its settings with their help texts, then the tables inside it."""
+    inner = {f.name: value for f in fields(settings) if isinstance(value := getattr(settings, f.name), Options)}
+    help_texts = {f.name: f.metadata["help"] for f in fields(settings)}
+    help_texts["name"] = f"one of {', '.join(settings.kinds)}" if isinstance(settings, Options) else "what learns"
+    lines = ["", f"[{name}]"]
+    lines += [f"{key} = {_toml(value)}  # {help_texts[key]}" for key, value in values.items() if key not in inner]
+    return lines + [line for key in inner for line in _toml_table(f"{name}.{key}", inner[key], values[key])]
 
 
 def _toml(value: Any) -> str:

@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+import copy
 import hashlib
 import time
 import warnings
@@ -14,13 +15,14 @@ import numpy as np
 
 from prer.address import as_device, as_seeds
 from prer.errors import InputError
-from prer.learners.base import Learner, Observer
+from prer.learners.base import Learner
 from prer.presets.auto import too_few_steps
 from prer.runs.autosave import Autosave
 from prer.runs.result import KEPT, Measurements, Result, tested
 from prer.streams.stream import Stream
 from prer.streams.task import Task
 from prer.training.computing import computing
+from prer.training.loop import Observer
 
 
 def learn(
@@ -84,18 +86,18 @@ def learn_tasks(
         if autosave and autosave.before:
             ledger = Measurements.of(autosave.restore(learner, met[:-1])["ledger"], done, len(seeds))
         elif autosave:
-            autosave.follow(learner, {"tasks": done, "ledger": ledger.copied(), "notes": learner.notes()})
+            autosave.follow(learner, {"tasks": done, "ledger": ledger.copied(), "notes": copy.deepcopy(learner.notes_)})
         ledger.untrained.append(np.full(len(seeds), np.nan))
         if task.head < len(learner.heads_):  # an earlier task made its head: test it before training
             ledger.foresee(tested(learner, task), tested(_beginner(learner, met), task))
         learner.learn(task)
-        learner.trained_, done = {}, len(met)
-        learner.observe_({"event": "task", "task": task.index} | ledger.test(learner, met))
+        learner.loop_.trained, done = {}, len(met)
+        learner.loop_.observe({"event": "task", "task": task.index} | ledger.test(learner, met))
     if not met:
         raise InputError("there are no tasks to learn")
     if autosave and autosave.before:
         raise InputError(f"{autosave.checkpoint.path} knows more tasks than there are; delete it to begin anew")
-    seconds = {**learner.seconds_, "total": time.perf_counter() - begin}
+    seconds = {**learner.loop_.seconds, "total": time.perf_counter() - begin}
     matrix, untrained = ledger.matrix(), np.stack(ledger.untrained, axis=1)
     about = {"digest": digest_of(learner, matrix), "learner": learner.name, "stream": name, "device": device}
     kept = {key: getattr(ledger, key) for key in KEPT}
@@ -108,7 +110,7 @@ def _beginner(learner: Learner, met: Sequence[Task]) -> Learner:
     beginner.start(met[0].x.shape[1:], learner.address_.seeds, learner.address_.device)
     for task in met:
         if task.head == len(beginner.heads_):
-            Learner.meet(beginner, task)  # not DGR's override, which trains a generator
+            beginner.meet(task)
     return beginner
 
 

@@ -6,6 +6,7 @@ import hashlib
 import json
 from typing import TYPE_CHECKING, Any
 
+from prer.learners.migration import SWITCHES, former
 from prer.settings import MOVED
 
 if TYPE_CHECKING:
@@ -37,18 +38,17 @@ OWN = {
 
 def hash_of_schema_1(experiment: Experiment) -> str | None:
     """The hash of the experiment in version 0.1.0; None if that version could not express it."""
-    name = experiment.learner.name
+    all_settings, chosen = experiment.tables(), experiment.chosen()
+    for tables in (all_settings, chosen):
+        tables["learner"] = former(tables["learner"])
+    name = all_settings["learner"]["name"]
     if name not in OWN:
         return None
-    tables, names = experiment.tables(), {"stream": STREAM.split(), "learner": f"{ANY} {OWN[name]}".split()}
-    old = {f"{table}.{key}": MOVED.get(f"{table}.{key}", f"{table}.{key}") for table in names for key in names[table]}
-    if not {f"{table}.{key}" for table in names for key in experiment.chosen()[table]} <= {
-        *old.values(),
-        "learner.name",
-    }:
-        return None
-    content: dict[str, Any] = {key: tables[key] for key in ("seeds", "device")}
-    for table, keys in names.items():
-        content[table] = {key: tables[table][old[f"{table}.{key}"].partition(".")[2]] for key in keys}
-    content["learner"]["name"] = name
+    content: dict[str, Any] = {"seeds": list(experiment.seeds), "device": experiment.device}
+    for table, keys in (("stream", STREAM), ("learner", f"name {ANY} {OWN[name]}")):
+        now = {key: MOVED.get(f"{table}.{key}", f"{table}.{key}").partition(".")[2] for key in keys.split()}
+        values = SWITCHES | all_settings[table]
+        if not chosen[table].keys() <= set(now.values()) <= values.keys():
+            return None  # it has a setting that is newer, or no flow, whose settings were part of every hash
+        content[table] = {key: values[new] for key, new in now.items()}
     return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()[:8]

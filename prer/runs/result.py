@@ -10,12 +10,15 @@ from dataclasses import dataclass, field, fields
 from typing import Any
 
 import numpy as np
+import torch
+from torch import Tensor
 
 from prer.disk import finite
 from prer.errors import InputError
 from prer.learners.base import Learner
 from prer.runs import metrics as evaluation
 from prer.streams.task import Task
+from prer.training.computing import rows_at_once
 from prer.version import __version__
 
 KEPT = ("memory_floats", "memory_samples", "transient_floats")
@@ -96,7 +99,7 @@ class Measurements:
     def test(self, learner: Learner, tasks: Sequence[Task]) -> dict[str, Any]:
         """Append the accuracy on every task seen and the size of the memory; return them as plain values."""
         self.rows.append(np.stack([tested(learner, seen) for seen in tasks], axis=1))
-        kept = (learner.memory_floats(), learner.memory_samples(), learner.transient_floats_)
+        kept = (*learner.memory_size(), learner.transient_floats_)
         for key, value in zip(KEPT, kept, strict=True):
             getattr(self, key).append(value)
         return {"accuracy": self.rows[-1].tolist()} | dict(zip(KEPT, kept, strict=True))
@@ -117,6 +120,16 @@ class Measurements:
 def tested(learner: Learner, task: Task) -> np.ndarray:
     """The accuracy on a task [S]; the time it took is added to the learner's seconds."""
     begin = time.perf_counter()
-    accuracy = learner.accuracy(task).double().cpu().numpy()
-    learner.seconds_["evaluation"] += time.perf_counter() - begin
+    accuracy = accuracy_of(learner, task).double().cpu().numpy()
+    learner.loop_.seconds["evaluation"] += time.perf_counter() - begin
     return accuracy
+
+
+@torch.no_grad()
+def accuracy_of(learner: Learner, task: Task) -> Tensor:
+    """Test accuracy of each seed on a task, in per cent [S]."""
+    targets, right = task.targets, []
+    for rows in task.test_rows(learner.address_.seeds).split(rows_at_once(learner.address_), 1):
+        x, y = task.samples(rows)
+        right.append((learner.predict(x, task.head) == targets[y]).float())
+    return 100 * torch.cat(right, dim=1).mean(1)

@@ -13,7 +13,7 @@ from typing import Any
 from prer.address import as_device
 from prer.data.entry import silent
 from prer.errors import NO_MEMORY, InputError, Interrupted, RunError, out_of_memory
-from prer.learners.base import Learner, Observer
+from prer.learners.base import Learner
 from prer.models.card import card
 from prer.models.model import UNREADABLE, load_tensors, save_model, save_samples
 from prer.nn.networks import has_large_maps
@@ -26,6 +26,7 @@ from prer.runs.learn import learn_tasks
 from prer.runs.observer import RunObserver, Start
 from prer.streams.stream import Stream
 from prer.training.computing import computing
+from prer.training.loop import Observer
 from prer.version import __version__
 
 
@@ -72,7 +73,8 @@ def _execute(folder: RunFolder, experiment: Experiment, observer: RunObserver, *
         phases, least = learner.phases(*sizes[0]), min(sizes)
         few = too_few_steps(learner.phases(*least), learner.batch, least[0])
         context = {"experiment": experiment.tables(), "data": stream.sha256, "prer": __version__}
-        context |= platform_of(device, phases, has_large_maps(stream.shape, learner.channels))
+        flow = getattr(getattr(learner, "density", None), "has_kernels", False)
+        context |= platform_of(device, flow or has_large_maps(stream.shape, learner.channels))
         autosave = _autosave(folder, context, force, len(stream), phases, [few] if few else [])
         learned = autosave.before.about["tasks"] if autosave.before else None
         start = Start(experiment.name, folder.path, stream, phases, folder.warnings, learned)

@@ -4,7 +4,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 
 import numpy as np
@@ -96,9 +96,18 @@ class Task:
     def _rows(self, seeds: Sequence[int], part: int) -> Tensor:
         return torch.stack([torch.from_numpy(self.split(seed)[part]) for seed in seeds]).to(self.y.device)
 
+    @property
+    def targets(self) -> Tensor:
+        """The head's output index of each class, on the device of y; y indexes it."""
+        return torch.tensor(self.outputs, device=self.y.device)
+
     def gather(self, rows: Tensor) -> tuple[Tensor, Tensor]:
         """Raw samples and their y by rows [S, B], on the device of the rows, wherever the data is."""
         return self.x[rows.to(self.x.device)].to(rows.device), self.y[rows]
+
+    def gatherer(self, rows: Tensor) -> Callable[[Tensor], tuple[Tensor, Tensor, Tensor]]:
+        """A function of positions among these rows [S, n]: returns the positions, the raw samples and their y."""
+        return lambda at: (at, *self.gather(rows.gather(1, at.flatten(1)).view_as(at)))
 
     def transformed(self, x: Tensor, drawn: Tensor | None = None) -> Tensor:
         """Apply this task's view to raw samples, then random augmentation if numbers are drawn for it."""

@@ -36,5 +36,5 @@ def _fitting(settings: Sequence[str], learner: str) -> list[str]:
     from prer.learners import LEARNERS  # here, so that fetching data does not import torch
 
     own = {f"learner.{f.name}" for f in fields(LEARNERS[learner])}
-    keys = [word.partition("=")[0].strip() for word in settings]
-    return [word for key, word in zip(keys, settings, strict=True) if not key.startswith("learner.") or key in own]
+    keys = [word.partition("=")[0].strip().split(".") for word in settings]
+    return [word for key, word in zip(keys, settings, strict=True) if key[0] != "learner" or ".".join(key[:2]) in own]

@@ -9,6 +9,8 @@ from collections.abc import Iterator
 
 import torch
 
+from prer.address import Address
+
 
 @contextlib.contextmanager
 def computing(device: str, threads: int | None = None) -> Iterator[None]:
@@ -49,6 +51,11 @@ def _tf32() -> Iterator[None]:
         yield
     finally:
         torch.set_float32_matmul_precision(before)
+
+
+def rows_at_once(address: Address) -> int:
+    """Batch size of each seed for inference."""
+    return 1024 if address.device == "cpu" else max(32_768 // len(address.seeds), 1)
 
 
 def keep_memory() -> None:

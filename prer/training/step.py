@@ -5,6 +5,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -22,11 +23,12 @@ class Step:
     those of the plain path.
 
     Args:
-        loss: maps the tensors of a batch to the loss of each seed [S]. Seeds share no parameters, so the gradient
-            of the sum holds each seed's own.
+        loss: maps what `prepare` returns to the loss of each seed [S]. Seeds share no parameters, so the gradient of
+            the sum holds each seed's own.
         parameters: the parameters to train.
         optimiser: "adam" or "sgd".
         lr: its learning rate.
+        prepare: maps the tensors of a step to the arguments of `loss` and `before_update`.
         before_update: called after the backward pass and before the update.
         capture: whether a GPU may capture the step; not if the step needs values on the host.
     """
@@ -35,13 +37,13 @@ class Step:
         self,
         loss: Callable[..., Tensor],
         parameters: Sequence[nn.Parameter],
-        *,
         optimiser: Name,
         lr: float,
-        before_update: Callable[[], None],
+        prepare: Callable[..., tuple[Any, ...]] = lambda *tensors: tensors,
+        before_update: Callable[..., None] = lambda *arguments: None,
         capture: bool = True,
     ) -> None:
-        self.loss, self.before_update = loss, before_update
+        self.loss, self.prepare, self.before_update = loss, prepare, before_update
         self.captured = capture and parameters[0].is_cuda
         self.lr = lr
         self.rate = torch.tensor(lr, device=parameters[0].device)
@@ -72,9 +74,10 @@ class Step:
     def plain(self, *batch: Tensor) -> Tensor:
         """Run one step, and return the loss of each seed [S]."""
         self.optimiser.zero_grad()
-        loss = self.loss(*batch)
+        arguments = self.prepare(*batch)
+        loss = self.loss(*arguments)
         loss.sum().backward()
-        self.before_update()
+        self.before_update(*arguments)
         self.optimiser.step()
         return loss.detach()
 

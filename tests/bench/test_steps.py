@@ -9,7 +9,7 @@ from support.bench import STREAM
 
 from prer.bench import steps
 from prer.bench.ready import after
-from prer.learners.base import Batch
+from prer.learners.interfaces import Batch
 from prer.nn.heads import Heads
 
 CLASSIC = "lwf, classic"
@@ -25,7 +25,7 @@ def weights_after(name):
     bare = method.bare(met, task, 1)
     before = [p.detach().clone() for p in bare.parameters]
     address = ours.address_ / 2 / "classifier" / 0
-    batches = ours.batches(torch.arange(128).unsqueeze(0), address)
+    batches = ours._batches(128, address)
     drawn = met.rehearse(batches, address)[0][0] if bare.memory else batches[0, :, :0]
     for rows, numbers in zip(batches[0], drawn, strict=True):
         bare.step(rows, numbers)
@@ -48,16 +48,17 @@ def test_the_bare_loop_distils_in_the_same_way():
     method = steps.METHODS[CLASSIC]
     ready = after(2, steps.built(method, dropout=0.0, epochs=1, weight=1000.0), STREAM)
     learner, task = ready.learner, ready.task
-    learner.said_ = learner._record(task)
+    learner.before_ = learner._record(task)
     learner.meet(task)
-    learner.bank_, bare = Heads(learner._heads()), method.bare(learner, task, 1)
+    heads, bare = Heads(learner._heads()), method.bare(learner, task, 1)
     rows = torch.arange(0, 128, 2)
     with torch.no_grad():
         for p, other in zip(learner.encoder_.parameters(), bare.encoder.parameters(), strict=True):
             p += 0.1 * torch.randn(p.shape, generator=torch.Generator().manual_seed(p.numel()))
             other.copy_(p[0])
     x = bare.x[rows].float() / 255
-    batch = Batch(x.unsqueeze(0), bare.y[rows].unsqueeze(0), torch.rand(1, 64, 37), (learner.said_[:, rows],))
+    head, noise = functools.partial(heads.of, learner.head_of_[-1]), torch.rand(1, 64, 37)
+    batch = Batch(x.unsqueeze(0), bare.y[rows].unsqueeze(0), noise, rows.unsqueeze(0), head, (), heads)
     losses = learner.loss(batch).sum(), bare.loss(x, bare.y[rows], rows, rows[:0])
     learner.weight = bare.weight = 0.0
     alone = bare.loss(x, bare.y[rows], rows, rows[:0])

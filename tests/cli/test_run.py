@@ -211,7 +211,7 @@ def test_quiet_prints_the_folder_alone(capsys, arrays, out):
 
 
 def test_warnings_of_a_quiet_run_go_to_standard_error(capsys, tmp_path):
-    short = ["learner.epochs=0", "learner.epochs_autoencoder=0", "learner.epochs_flow=1", "learner.blocks=1"]
+    short = ["learner.epochs=0", "learner.epochs_autoencoder=0", "learner.density.epochs=1", "learner.density.blocks=1"]
     main(["run", vectors(tmp_path / "d.npz", 0), *short, "--seeds", "1", "--quiet"])
     out, err = capsys.readouterr()
     assert out.count("\n") == 1

@@ -44,7 +44,7 @@ WRONG = {
     "wrong value": (AXES + '"learner.lr" = [0.1, "x"]', "point 2 of the sweep (learner.lr='x'): learner.lr='x': a"),
     "wrong in all": ("seeds = 0", "point 1 of the sweep (): seeds=0"),
     "another learner's": (
-        AXES + '"learner.name" = ["naive"]\n"learner.blocks" = [2]',
+        AXES + '"learner.name" = ["naive"]\n"learner.density.blocks" = [2]',
         "a setting of prer, not of naive",
     ),
     "no list": (AXES + '"learner.lr" = 0.1', "axes.learner.lr=0.1: a list of one value at least"),

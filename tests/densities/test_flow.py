@@ -202,7 +202,7 @@ def test_one_hot_vectors_are_not_learned_and_limit_the_number_of_classes():
     flow.add(torch.tensor([5]), seeds(2))
     assert torch.equal(flow.table, torch.eye(3).expand(2, 3, 3))
     assert not flow.table.requires_grad
-    with pytest.raises(InputError, match=r"4 classes need learner\.condition_size of as many, it is 3"):
+    with pytest.raises(InputError, match=r"4 classes need learner\.density\.condition_size of as many, it is 3"):
         flow.add(torch.tensor([5]), seeds(2))
 
 

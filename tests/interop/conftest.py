@@ -4,7 +4,7 @@ import pytest
 
 from prer.cli.main import main
 
-SETTINGS = ("learner.epochs=2", "learner.epochs_autoencoder=3", "learner.epochs_flow=2", "learner.blocks=2")
+SETTINGS = ("learner.epochs=2", "learner.epochs_autoencoder=3", "learner.density.epochs=2", "learner.density.blocks=2")
 
 
 @pytest.fixture(scope="session")

@@ -24,9 +24,9 @@ def test_a_step_loses_its_part_against_the_gradient_of_the_memory(stream):
     batch = midway(learner, stream)
     current = learner.head_of_[-1]
     learner.loss(batch).sum().backward()
-    learner.before_step()
+    learner.before_step(batch)
     others = [h for h in range(len(learner.heads_)) if h != current]
-    assert all(float(p.grad[:, others].abs().sum()) == 0 for p in learner.bank_.parameters())
+    assert all(float(p.grad[:, others].abs().sum()) == 0 for p in batch.heads.parameters())
     for seed in range(len(SEEDS)):
         encoder, head = alone(learner, seed, current)
         weights = [*encoder.parameters(), *head.parameters()]
@@ -39,7 +39,7 @@ def test_a_step_loses_its_part_against_the_gradient_of_the_memory(stream):
         r = flat_gradient(loss, weights)
         moved += bool(g @ r < 0)
         expected = g - (g @ r) / (r @ r) * r if g @ r < 0 else g
-        bank = learner.bank_
+        bank = batch.heads
         of_head = [
             t.grad[seed, current][: learner.head_.classes if i == 2 else None].flatten()
             for i in range(3)

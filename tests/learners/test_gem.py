@@ -190,7 +190,7 @@ def test_a_step_is_projected_on_the_gradients_of_all_memories(stream, memory_bat
     batch = midway(learner, stream)
     assert batch.past[0].shape == (2, 2 * (memory_batch or 10))
     learner.loss(batch).sum().backward()
-    learner.before_step()
+    learner.before_step(batch)
     after = torch.cat([p.grad.flatten(1) for p in held_weights(learner).values()], dim=1)
     moved = 0
     for seed in range(len(SEEDS)):

@@ -4,17 +4,17 @@ import math
 
 import numpy as np
 import pytest
-from support.learners import TINY_PRER, blobs
+from support.learners import blobs, tiny_prer
 
 from prer import Stream, learn
 from prer.densities.flow import Flow
 from prer.errors import RunError
-from prer.learners import PRER, health
+from prer.learners import health
 
 
 def test_health_is_reported_for_every_class_after_every_task():
     events = []
-    learn(blobs(), PRER(**TINY_PRER), seeds=2, device="cpu", observe=events.append)
+    learn(blobs(), tiny_prer(), seeds=2, device="cpu", observe=events.append)
     health = [e for e in events if e["event"] == "health"]
     assert [(e["task"], e["class"]) for e in health] == [(t, f"class {c}") for t in range(3) for c in range(2 * t + 2)]
     for e in health:
@@ -28,8 +28,8 @@ def test_of_very_many_classes_the_newest_and_some_old_ones_are_reported(monkeypa
     monkeypatch.setattr(health, "MOST_OLD", 3)
     x, y = np.random.default_rng(0).normal(size=(160, 4)), np.repeat(np.arange(16), 10)
     seen = []
-    settings = TINY_PRER | {"epochs": 0, "epochs_autoencoder": 0, "epochs_flow": 0}
-    learn(Stream.split(x, y), PRER(**settings), seeds=1, device="cpu", observe=seen.append)
+    settings = {"epochs": 0, "epochs_autoencoder": 0, "density": {"epochs": 0}}
+    learn(Stream.split(x, y), tiny_prer(**settings), seeds=1, device="cpu", observe=seen.append)
     reported = [[e["class"] for e in seen if e["event"] == "health" and e["task"] == t] for t in range(8)]
     assert [len(classes) for classes in reported] == [2, 4, 5, 5, 5, 5, 5, 5]
     assert all({2 * t, 2 * t + 1} <= set(classes) for t, classes in enumerate(reported))
@@ -38,7 +38,7 @@ def test_of_very_many_classes_the_newest_and_some_old_ones_are_reported(monkeypa
 
 def test_a_run_stops_where_different_samples_have_one_embedding():
     stream = blobs()
-    learner = PRER(**TINY_PRER)
+    learner = tiny_prer()
     learner.start(stream.shape, (4, 7))
     learner.meet(stream[0])
     rows = stream[0].train_rows((4, 7))
@@ -51,11 +51,11 @@ def test_a_run_stops_where_different_samples_have_one_embedding():
 
 def test_the_same_sample_many_times_is_no_collapse():
     x = np.repeat(np.random.default_rng(0).normal(size=(4, 5)), 20, axis=0)
-    learn(Stream.split(x, np.repeat(np.arange(4), 20)), PRER(**TINY_PRER), seeds=2, device="cpu")
+    learn(Stream.split(x, np.repeat(np.arange(4), 20)), tiny_prer(), seeds=2, device="cpu")
 
 
 def test_a_run_stops_where_the_samples_of_the_past_explode(monkeypatch):
     stream, draw = blobs(), Flow._draw
     monkeypatch.setattr(Flow, "_draw", lambda *about: 1e6 * draw(*about))
-    with pytest.raises(RunError, match=r"samples of the past have exploded in task 2: 100% .*lower learner.lr_flow"):
-        learn(stream, PRER(**TINY_PRER), seeds=2, device="cpu")
+    with pytest.raises(RunError, match=r"samples of the past have exploded in task 2: 100% .*lower learner.density.lr"):
+        learn(stream, tiny_prer(), seeds=2, device="cpu")

@@ -31,7 +31,7 @@ def test_the_noted_predictions_of_kept_samples_are_distilled(stream):
 def test_the_classic_form_distils_what_old_heads_predict_for_new_samples(stream):
     learner = started(LWF(**TINY | {"form": "classic", "weight": 0.7, "softness": 3.0}), stream, SEEDS)
     batch = midway(learner, stream)
-    said = batch.past[0]
+    said = learner.before_[torch.arange(len(SEEDS)).unsqueeze(1), batch.rows]
     found = learner.loss(batch)
     for seed in range(len(SEEDS)):
         expected = new_loss(learner, batch, seed)
@@ -49,13 +49,17 @@ def test_the_classic_form_notes_the_predictions_of_the_old_network_for_the_same_
     learner.learn(stream[0])
     learner.learn(stream[1])
     old = copy.deepcopy((learner.encoder_, learner.heads_))
-    _, _, (rows, _, _, said), _ = captured(learner, stream[2], monkeypatch)["classifier"]
-    assert said.shape == (*rows.shape, 2, 3)
-    for step in range(rows.shape[1]):
-        z = old[0](learner.inputs_(stream[2].x[rows[:, step]]))
+    noted = []
+    monkeypatch.setattr(learner, "after_task", lambda task: noted.append(learner.before_))
+    _, _, (at, *_), options = captured(learner, stream[2], monkeypatch)["classifier"]
+    (said,) = noted
+    assert said.shape == (2, stream[2].size[0], 2, 3)
+    for step in range(at.shape[1]):
+        z = old[0](learner.inputs_(options["gather"](at[:, step])[1]))
         for t, width in enumerate((3, 2)):
-            torch.testing.assert_close(said[:, step, :, t, :width], old[1][t](z), atol=1e-5, rtol=1e-4)
-    assert learner.said_ is None
+            of_step = said[torch.arange(2).unsqueeze(1), at[:, step], t, :width]
+            torch.testing.assert_close(of_step, old[1][t](z), atol=1e-5, rtol=1e-4)
+    assert learner.before_ is None
     bank = sum(p[0].numel() for p in Heads([*learner.heads_]).parameters())
     assert learner.transient_floats_ == stream[2].train_rows(SEEDS).shape[1] * 2 * 3 + bank
-    assert learner.memory_floats() == learner.memory_samples() == 0
+    assert learner.memory_size() == (0, 0)

@@ -1,47 +1,53 @@
 """PRER: the loss of each phase by hand, what it keeps, and what its settings change."""
 
-import functools
 from dataclasses import replace
 
 import numpy as np
 import pytest
 import torch
 import torch.nn.functional as F
-from support.learners import TINY, TINY_PRER, blobs, captured, one_head, pictures, reachable_tensors, started
+from support.learners import TINY, TINY_OF, blobs, captured, one_head, pictures, reachable_tensors, started, tiny_prer
 
 from prer import Stream, learn
 from prer.densities.gaussian import Gaussian
 from prer.learners import PRER, Naive
+from prer.learners.rehearsal import mixed
 from prer.nn.networks import Reshape
 from prer.nn.stacked import floats
+from prer.runs.experiment import merged
 
 
 def two_tasks(monkeypatch, **settings):
     """A PRER that has learned one task, its stream, and the phases of its second task."""
     stream = pictures()
-    learner = started(PRER(**TINY_PRER | settings), stream)
+    learner = started(tiny_prer(**settings), stream)
     learner.learn(stream[0])
     return learner, stream, captured(learner, stream[1], monkeypatch)
 
 
+def first_step(phase):
+    """The loss of a phase, and the tensors of its first step."""
+    _, loss, fed, options = phase
+    at, *others = (t[:, 0] for t in fed)
+    return loss, (*options["gather"](at), *others)
+
+
 def test_phase_1_minimises_equations_2_and_3(monkeypatch):
-    learner, stream, phases = two_tasks(monkeypatch, weight=3.0, sparsity=0.05)
-    _, loss, (rows, moves, noise, y_hat, z_hat), _ = phases["autoencoder"]
-    rows, moves, noise, y_hat, z_hat = rows[:, 0], moves[:, 0], noise[:, 0], y_hat[:, 0], z_hat[:, 0]
+    learner, _, phases = two_tasks(monkeypatch, weight=3.0, sparsity=0.05)
+    loss, (at, x, y, moves, noise, y_hat, z_hat) = first_step(phases["autoencoder"])
     x_hat = learner.decoder_(z_hat)  # nothing was trained since the copies were frozen
-    x = torch.cat([stream[1].x[rows].float() / 255, x_hat], 1)
-    z = learner.encoder_(x)
-    reconstruction = ((x - learner.decoder_(z)) ** 2).sum((2, 3, 4)).mean(1)
+    inputs = torch.cat([x.float() / 255, x_hat], 1)
+    z = learner.encoder_(inputs)
+    reconstruction = ((inputs - learner.decoder_(z)) ** 2).sum((2, 3, 4)).mean(1)
     sparsity = z.abs().sum(2).mean(1)
     pulled = ((z_hat - learner.encoder_(x_hat)) ** 2).sum(2).mean(1)
     expected = reconstruction + 0.05 * sparsity + 3.0 * pulled
-    torch.testing.assert_close(loss(*stream[1].gather(rows), moves, noise, y_hat, z_hat), expected)
+    torch.testing.assert_close(loss(at, x, y, moves, noise, y_hat, z_hat), expected)
 
 
 def test_an_anchor_holds_new_samples_where_the_old_encoder_had_them(monkeypatch):
-    learner, stream, phases = two_tasks(monkeypatch, weight=0.0, sparsity=0.0, augment=False, anchor=2.0)
-    _, loss, (rows, *others), _ = phases["autoencoder"]
-    x, y = stream[1].gather(rows[:, 0])
+    learner, _, phases = two_tasks(monkeypatch, weight=0.0, sparsity=0.0, augment=False, anchor=2.0)
+    loss, (at, x, *others) = first_step(phases["autoencoder"])
     z_old = learner.encoder_(x.float() / 255).detach()
     with torch.no_grad():
         for p in learner.encoder_.parameters():
@@ -49,21 +55,21 @@ def test_an_anchor_holds_new_samples_where_the_old_encoder_had_them(monkeypatch)
     z = learner.encoder_(x.float() / 255)
     reconstruction = ((x.float() / 255 - learner.decoder_(z)) ** 2).sum((2, 3, 4)).mean(1)  # of new samples alone
     expected = reconstruction + 2.0 * ((z - z_old) ** 2).sum(2).mean(1)
-    torch.testing.assert_close(loss(x, y, *(t[:, 0] for t in others)), expected)
+    torch.testing.assert_close(loss(at, x, *others), expected)
 
 
 def test_the_copy_of_the_encoder_for_an_anchor_is_counted_and_not_kept():
-    settings, networks = TINY_PRER | {"anchor": 1.0}, PRER(**TINY_PRER)
-    anchored, usual = (learn(blobs(), learner, seeds=2, device="cpu") for learner in (PRER(**settings), networks))
+    networks = tiny_prer()
+    anchored, usual = (learn(blobs(), each, seeds=2, device="cpu") for each in (tiny_prer(anchor=1.0), networks))
     assert anchored.memory_floats == usual.memory_floats
     more = np.subtract(anchored.transient_floats, usual.transient_floats)
     assert more.tolist() == [0] + 2 * [floats(networks.encoder_)]
 
 
 def test_the_regulariser_moves_the_encoder_and_nothing_else(monkeypatch):
-    learner, stream, phases = two_tasks(monkeypatch, sparsity=0.0)
-    networks, loss, (rows, *others), _ = phases["autoencoder"]
-    batch = *stream[1].gather(rows[:, 0]), *(t[:, 0] for t in others)
+    learner, _, phases = two_tasks(monkeypatch, sparsity=0.0)
+    networks = phases["autoencoder"][0]
+    loss, batch = first_step(phases["autoencoder"])
     with_r = loss(*batch)
     learner.weight = 0.0
     without = loss(*batch)
@@ -77,10 +83,10 @@ def test_the_regulariser_moves_the_encoder_and_nothing_else(monkeypatch):
 
 
 def test_sparsity_on_layers_is_the_mean_of_each_layer_but_the_last(monkeypatch):
-    learner, stream, phases = two_tasks(monkeypatch, weight=0.0, sparsity=0.5, sparsity_on="layers")
-    _, loss, (rows, moves, noise, *_), _ = phases["autoencoder"]
-    batch = *stream[1].gather(rows[:, 0]), moves[:, 0], noise[:, 0]
-    x = stream[1].x[rows[:, 0]].float() / 255
+    learner, _, phases = two_tasks(monkeypatch, weight=0.0, sparsity=0.5, sparsity_on="layers")
+    loss, (at, x, y, moves, noise, *_) = first_step(phases["autoencoder"])
+    batch = at, x, y, moves, noise
+    x = x.float() / 255
     z = learner.encoder_(x)
     with_penalty = loss(*batch)
     learner.sparsity = 0.0
@@ -93,12 +99,12 @@ def test_sparsity_on_layers_is_the_mean_of_each_layer_but_the_last(monkeypatch):
 
 
 def test_the_cosine_distance_is_one_minus_the_cosine(monkeypatch):
-    learner, stream, phases = two_tasks(monkeypatch, weight=3.0, distance="cosine")
-    _, loss, (rows, moves, noise, y_hat, z_hat), _ = phases["autoencoder"]
-    batch = (*stream[1].gather(rows[:, 0]), moves[:, 0], noise[:, 0], y_hat[:, 0], z_hat[:, 0])
+    learner, _, phases = two_tasks(monkeypatch, weight=3.0, distance="cosine")
+    loss, batch = first_step(phases["autoencoder"])
+    z_hat = batch[-1]
     total = loss(*batch)
     learner.weight = 0.0
-    a, b = z_hat[:, 0], learner.encoder_(learner.decoder_(z_hat[:, 0]))
+    a, b = z_hat, learner.encoder_(learner.decoder_(z_hat))
     cosine = (a * b).sum(-1) / (a.norm(dim=-1) * b.norm(dim=-1))
     torch.testing.assert_close(total - loss(*batch), 3 * (1 - cosine).mean(1), atol=1e-4, rtol=1e-4)
 
@@ -106,7 +112,7 @@ def test_the_cosine_distance_is_one_minus_the_cosine(monkeypatch):
 @pytest.mark.parametrize(("share", "expected"), [(0.8, [0, 8, 11, 12, 12]), (0.6, [0, 8, 9, 9, 9]), (0.0, [0] * 5)])
 def test_every_class_is_seen_equally_often_up_to_a_share(share, expected, monkeypatch):
     stream = pictures(classes=10)
-    learner = started(PRER(**TINY_PRER | {"share": share, "blocks": 1}), stream)
+    learner = started(tiny_prer(share=share, density={"blocks": 1}), stream)
     seen = []
     for task in stream:
         _, _, (rows, _, _, *replayed), _ = captured(learner, task, monkeypatch)["autoencoder"]
@@ -120,7 +126,7 @@ def test_pseudo_labels_follow_the_proportions_of_training(monkeypatch):
     rng = np.random.default_rng(0)
     counts = [150, 50, 40, 40]
     stream = Stream.split(rng.normal(size=(280, 3)), np.repeat(np.arange(4), counts))
-    learner = started(PRER(**TINY_PRER | {"epochs_flow": 1}), stream)
+    learner = started(tiny_prer(density={"epochs": 1}), stream)
     learner.learn(stream[0])
     assert learner.density_.counts.tolist() == [[120, 40]] * 2
     drawn = learner.density_.labels(20_000, learner.address_ / "test", range(2))
@@ -137,11 +143,12 @@ def same(a, b):
 
 def test_each_phase_trains_its_own_part_only(monkeypatch):
     stream = pictures()
-    learner = started(PRER(**TINY_PRER, anchor=1.0), stream)
+    learner = started(tiny_prer(anchor=1.0), stream)
     learner.learn(stream[0])
     learner.meet(stream[1])
     past = learner.freeze()
-    frozen = snapshot(*past)
+    copies = [past.density, past.decoder, past.encoder]
+    frozen = snapshot(*copies)
     parts = {"encoder": learner.encoder_, "decoder": learner.decoder_, "density": learner.density_}
     parts |= {"old head": learner.heads_[0], "head": learner.heads_[1]}
 
@@ -154,31 +161,29 @@ def test_each_phase_trains_its_own_part_only(monkeypatch):
     assert moved(lambda: learner.train_autoencoder(stream[1], past)) == {"encoder", "decoder"}
     assert moved(lambda: learner.train_density(stream[1], past)) == {"density"}
     assert moved(lambda: learner.train_head(stream[1])) == {"head"}
-    assert same(frozen, snapshot(*past))
-    assert not any(p.requires_grad for module in past for p in module.parameters())
+    assert same(frozen, snapshot(*copies))
+    assert not any(p.requires_grad for module in copies for p in module.parameters())
 
 
 def test_the_flow_learns_reencoded_embeddings_of_old_classes(monkeypatch):
     stream = pictures()
-    learner = started(PRER(**TINY_PRER | {"jitter": 0.0}), stream)
+    learner = started(tiny_prer(density={"jitter": 0.0}), stream)
     learner.learn(stream[0])
     past = learner.freeze()
     _, _, (z, condition), _ = captured(learner, stream[1], monkeypatch)["flow"]
-    _, (y_hat, z_hat) = learner._mixed(
-        stream[1].train_rows((0, 1)), past.density, range(2), learner.address_ / "test" / "flow"
-    )
+    _, (y_hat, z_hat) = mixed(learner, stream[1].size[0], past.density, range(2), learner.address_ / "test" / "flow")
     old = z_hat.shape[2]
     assert torch.equal(condition[:, :, -old:], y_hat)
     reencoded = learner.encoder_(learner.decoder_(z_hat.flatten(1, 2))).view(z_hat.shape)
     torch.testing.assert_close(z[:, :, -old:], reencoded, atol=1e-5, rtol=1e-4)
     assert not torch.allclose(z_hat, reencoded, atol=1e-3)
-    _, _, (literal, _), _ = two_tasks(monkeypatch, jitter=0.0, reencode=False)[2]["flow"]
+    _, _, (literal, _), _ = two_tasks(monkeypatch, density={"jitter": 0.0}, reencode=False)[2]["flow"]
     torch.testing.assert_close(literal[:, :, -old:], z_hat, atol=1e-5, rtol=1e-4)
 
 
 def test_a_shared_head_learns_from_embeddings_of_its_earlier_tasks(monkeypatch):
     stream = one_head()
-    learner = started(PRER(**TINY_PRER), stream)
+    learner = started(tiny_prer(), stream)
     learner.learn(stream[0])
     _, loss, fed, _ = captured(learner, stream[1], monkeypatch)["head"]
     where, noise, y_hat, z_hat = (t[:, 0] for t in fed)
@@ -192,15 +197,15 @@ def test_a_shared_head_learns_from_embeddings_of_its_earlier_tasks(monkeypatch):
     torch.testing.assert_close(loss(where, noise, y_hat, z_hat), expected)
     # The third task has one class, the second output; five classes were learned before.
     learner.learn(stream[2])
-    _, _, fed, _ = captured(started(PRER(**TINY_PRER), pictures()), pictures()[0], monkeypatch)["head"]
+    _, _, fed, _ = captured(started(tiny_prer(), pictures()), pictures()[0], monkeypatch)["head"]
     assert len(fed) == 2  # a head of its own sees the new task only
 
 
 def test_gaussians_have_no_second_phase():
-    learner = PRER(**TINY_PRER | {"density": "gaussian"})
+    learner = tiny_prer(density="gaussian")
     learn(blobs(), learner, seeds=1, device="cpu")
     assert isinstance(learner.density_, Gaussian)
-    assert "flow" not in learner.seconds_
+    assert "flow" not in learner.loop_.seconds
     assert "flow" not in learner.phases(64, 2)
 
 
@@ -208,7 +213,7 @@ def test_gaussians_have_no_second_phase():
 
 
 def test_memory_grows_by_one_small_vector_for_each_class():
-    learner = PRER(**TINY_PRER)
+    learner = tiny_prer()
     result = learn(blobs(), learner, seeds=2, device="cpu")
     steps = np.diff(result.memory_floats)
     assert steps.tolist() == [2 * (4 + 1)] * 2  # two classes: a vector of four and a count each
@@ -218,7 +223,7 @@ def test_memory_grows_by_one_small_vector_for_each_class():
 
 
 def test_memory_of_gaussians_grows_by_a_mean_and_a_triangle():
-    result = learn(blobs(), PRER(**TINY_PRER | {"density": "gaussian"}), seeds=1, device="cpu")
+    result = learn(blobs(), tiny_prer(density="gaussian"), seeds=1, device="cpu")
     assert np.diff(result.memory_floats).tolist() == [2 * (16 + 136 + 1)] * 2
 
 
@@ -231,7 +236,7 @@ class Leaky(PRER):
 @pytest.mark.parametrize(("kind", "clean"), [(PRER, True), (Leaky, False)])
 def test_no_sample_of_a_past_task_is_reachable_from_the_learner(kind, clean):
     stream = blobs()
-    learner = started(kind(**TINY_PRER), stream)
+    learner = started(kind(**TINY_OF["prer"]), stream)
     for task in stream:
         learner.learn(task)
     kept = {t.data_ptr() for t in learner.state().values()}
@@ -254,41 +259,46 @@ SWITCHES = [
     {"schedule": "joint", "reencode": False, "labels": "head"},
     {"share": 0.0},
     {"temperature": 0.5},
-    {"density": "gaussian"},
+    {"density": {"name": "gaussian"}},
     {"norm": "running"},
-    {"condition": "first"},
-    {"one_hot": True, "condition_size": 6},
-    {"class_prior": False},
+    {"density": {"condition": "first"}},
+    {"one_hot": True, "density": {"condition_size": 6}},
+    {"density": {"class_prior": False}},
     {"bounded": False},
     {"restart": True},
     {"reencode": False},
-    {"jitter": 0.0},
-    {"clamp": 1e-6},
-    {"decay_flow": False},
-    {"levels": 1},
+    {"density": {"jitter": 0.0}},
+    {"density": {"clamp": 1e-6}},
+    {"density": {"decay": False}},
+    {"density": {"levels": 1}},
     {"optimiser": "sgd"},
     {"dropout": 0.0},
 ]
 
 
-@functools.cache
 def digest(**settings):
     # A high learning rate: couplings reach their bound within few steps.
-    result = learn(pictures(), PRER(**TINY_PRER | {"lr_flow": 0.1} | settings), seeds=1, device="cpu")
+    learner = tiny_prer(**merged({"density": {"name": "flow", "lr": 0.1}}, settings))
+    result = learn(pictures(), learner, seeds=1, device="cpu")
     assert result.memory_samples == [0, 0, 0]
     return result.digest
 
 
+@pytest.fixture(scope="module")
+def usual():
+    return digest()
+
+
 @pytest.mark.parametrize("switch", SWITCHES, ids=lambda s: " ".join(f"{k}={v}" for k, v in s.items()))
-def test_every_switch_works_and_makes_a_difference(switch):
-    assert digest(**switch) != digest()
+def test_every_switch_works_and_makes_a_difference(switch, usual):
+    assert digest(**switch) != usual
 
 
 def test_one_head_forgets_less_than_naive_where_the_domain_changes():
     settings = {"epochs": 30, "lr": 5e-3, "channels": (12, 24, 48), "dropout": 0.0}
-    more = {"epochs_autoencoder": 60, "epochs_flow": 40, "lr_autoencoder": 5e-3, "lr_flow": 5e-3, "sparsity": 1e-3}
+    more = {"epochs_autoencoder": 60, "lr_autoencoder": 5e-3, "sparsity": 1e-3, "density": {"epochs": 40, "lr": 5e-3}}
     stream = one_head()
     stream = replace(stream, tasks=stream.tasks[:2])
     naive = learn(stream, Naive(**TINY | settings), seeds=3, device="cpu")
-    ours = learn(stream, PRER(**TINY_PRER | settings | more), seeds=3, device="cpu")
+    ours = learn(stream, tiny_prer(**settings, **more), seeds=3, device="cpu")
     assert ours.matrix[:, 1, 0].mean() > naive.matrix[:, 1, 0].mean() + 20, (ours.matrix, naive.matrix)

@@ -37,7 +37,7 @@ def test_a_balanced_memory_keeps_equally_many_of_each_class():
             kept = learner.kept_.get_buffer("x")[seed, :, 0].round().numpy()
             of_class = np.searchsorted([40, 50, 80, 100, 104], kept, side="right")
             assert np.bincount(of_class, minlength=len(sizes)).tolist() == sizes
-            assert len(set(kept.tolist())) == len(kept) == learner.memory_samples() <= 35
+            assert len(set(kept.tolist())) == len(kept) == learner.memory_size().samples <= 35
 
 
 def test_a_balanced_memory_with_fewer_places_than_classes_still_takes_new_ones():

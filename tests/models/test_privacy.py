@@ -36,7 +36,13 @@ class Fresh(PRER):
         return address.uniform(ids.shape[1], 1, 8, 8)
 
 
-SMALL = {"epochs": 1, "epochs_autoencoder": 1, "epochs_flow": 1, "blocks": 2, "embedding": 8, "channels": (2, 2)}
+SMALL = {
+    "epochs": 1,
+    "epochs_autoencoder": 1,
+    "density": {"epochs": 1, "blocks": 2},
+    "embedding": 8,
+    "channels": (2, 2),
+}
 
 
 def test_nearest_finds_the_smallest_distance():
@@ -80,5 +86,5 @@ def test_learners_that_generate_nothing_are_refused(name):
     stream = Stream.split(np.random.default_rng(0).normal(size=(40, 3)), np.arange(40) % 4)
     learner = LEARNERS[name](epochs=0, hidden=(4,), embedding=4)
     learn(stream, learner, seeds=1, device="cpu")
-    with pytest.raises(InputError, match=f"{name} generates nothing"):
+    with pytest.raises(InputError, match=f"{name} cannot generate samples"):
         check(learner, stream, count=5)

@@ -34,7 +34,7 @@ def mnist(tmp_path):
 def quick(monkeypatch, no_terminal, tmp_path):
     """`--fast` trains hardly at all, and nothing is fetched."""
     tiny = ("learner.epochs=1", "learner.embedding=4", "learner.channels=[2]")
-    tiny_prer = (*tiny, "learner.epochs_autoencoder=1", "learner.epochs_flow=1", "learner.blocks=1")
+    tiny_prer = (*tiny, "learner.epochs_autoencoder=1", "learner.density.epochs=1", "learner.density.blocks=1")
     monkeypatch.setenv("PRER_OFFLINE", "1")
     monkeypatch.setenv("PRER_DATA", str(tmp_path / "data"))
     usual = Request.experiment

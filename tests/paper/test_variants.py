@@ -5,6 +5,7 @@ import pytest
 from support.fake_runs import fake_run_of
 from support.paper import BWTS, DIAGONALS, MNIST, cells
 
+from prer.learners.migration import SWITCHES
 from prer.paper import table1, variants
 from prer.paper.plan import Request
 from prer.paper.reproduce import existing
@@ -27,32 +28,46 @@ def test_the_ablation_has_every_variant_beside_ours(tmp_path):
 
 
 SEVERAL = ("augment-only", "anchor-only", "neither", "condition-first", "slow-flow")  # what is asked is not had by one
-BESIDES = {"one-level": "blocks", "sparse-layers": "sparsity", "joint": "epochs_autoencoder"}  # so that it is but one
+BESIDES = {
+    "one-level": "density.blocks",
+    "sparse-layers": "sparsity",
+    "joint": "epochs_autoencoder",
+}  # so that it is but one
+
+
+PHASES = (("", ""), ("", "_autoencoder"), ("density.", ""))
+
+
+def flat(table):
+    """Settings by dotted names; a Gaussian has none of a flow's."""
+    density = table.get("density", {})
+    of_density = {"density" if key == "name" else f"density.{key}": value for key, value in density.items()}
+    return {key: value for key, value in table.items() if key != "density"} | of_density
 
 
 def test_variants_change_one_thing():
     experiments = variants.experiments(MNIST)
-    of = {variant: experiment.tables()["learner"] for (_, variant), experiment in experiments.items()}
+    of = {variant: flat(experiment.tables()["learner"]) for (_, variant), experiment in experiments.items()}
     ours = of["ours"]
     for variant in variants.VARIANTS:
         if variant.overrides:
             named = {override.partition("=")[0].removeprefix("learner.") for override in variant.overrides}
             than = of["literal"] if variant.name == "literal-no-r" else ours
-            changed = {key for key in than if of[variant.name][key] != than[key]}
+            changed = {key for key, value in of[variant.name].items() if value != (SWITCHES | than).get(key)} - {"name"}
             besides = {BESIDES[variant.name]} if variant.name in BESIDES else set()
             assert changed == named | besides
             assert len(named) == 1 or variant.name in SEVERAL
-    assert of["one-level"]["blocks"] == 2 * ours["blocks"]
+    assert of["one-level"]["density.blocks"] == 2 * ours["density.blocks"]
     assert of["sparse-layers"]["sparsity"] == ours["sparsity"] * ours["embedding"]
-    assert of["joint"]["epochs_autoencoder"] == max(ours["epochs"], ours["epochs_autoencoder"], ours["epochs_flow"])
+    assert of["joint"]["epochs_autoencoder"] == max(ours[f"{key}epochs{phase}"] for key, phase in PHASES)
     pixels = experiments["mnist", "pixels"].tables()["learner"]
     assert pixels["name"] == "dgr" and all(pixels[key] == ours[key] for key in ("channels", "embedding", "batch", "lr"))
     assert experiments["mnist", "pixels"].stream == experiments["mnist", "ours"].stream
     temperatures = {experiments["mnist", v].tables()["learner"]["temperature"] for v in ("ours", "temperature")}
     assert temperatures == {ours["temperature"], 0.8 if ours["temperature"] == 1.0 else 1.0}
     assert experiments["mnist", "literal"].name == "mnist-prer-literal"
-    digits = variants.experiments(Request(fast=True))["digits", "literal"].tables()["learner"]
-    assert (digits["norm"], digits["permutation"], digits["condition_size"]) == ("running", "random", 10)
+    digits = variants.experiments(Request(fast=True))["digits", "literal"].learner
+    assert (digits.norm, digits.permutation, digits.density.condition_size) == ("running", "random", 10)
 
 
 @pytest.mark.usefixtures("quick")

@@ -20,12 +20,13 @@ def test_the_recommended_settings_of_each():
     ten = {"batch": 64, "epochs": 10}
     for name in ("mnist", "kmnist", "fashion_mnist"):
         assert recommended(name, "si") == {"stream": pairs, "learner": ten}
-    phases = {"epochs_autoencoder": 10, "epochs_flow": 10}
+    phases = {"epochs_autoencoder": 10, "density": {"name": "flow", "epochs": 10}}
     assert recommended("fashion_mnist", "prer") == {"stream": pairs, "learner": ten | phases}
     assert recommended("svhn", "si") == {"stream": pairs, "learner": ten | wide | {"embedding": 100}}
     cifar = ten | wide | {"embedding": 200, "batch": 128}
     assert recommended("cifar10", "si") == {"stream": pairs, "learner": cifar}
-    own = {"epochs_autoencoder": 20, "epochs_flow": 20, "epochs": 20, "temperature": 0.8}
+    flow = {"name": "flow", "epochs": 20}
+    own = {"epochs_autoencoder": 20, "epochs": 20, "temperature": 0.8, "density": flow}
     assert recommended("cifar100", "prer") == {"stream": pairs | {"classes_per_task": 10}, "learner": cifar | own}
     assert recommended("digits", "naive") == {"stream": pairs, "learner": {"batch": 32, "epochs": 20, "lr": 0.00058}}
     assert recommended("my.npz", "prer") == {"stream": {}, "learner": {}}
@@ -57,7 +58,8 @@ def parsed(*overrides, **tables):
 @pytest.fixture
 def tuned(monkeypatch):
     """Recommendations that no tuning of the real ones can change."""
-    settings = {"stream": {"resplit": 0.3}, "learner": {"epochs": 20, "batch": 31}, "prer": {"epochs": 41, "blocks": 3}}
+    settings = {"stream": {"resplit": 0.3}, "learner": {"epochs": 20, "batch": 31}}
+    settings["prer"] = {"epochs": 41, "density": {"name": "flow", "blocks": 3}}
     monkeypatch.setitem(TABLES, "digits", settings)
 
 
@@ -65,10 +67,10 @@ def tuned(monkeypatch):
 def test_recommended_settings_hold_until_somebody_says_otherwise():
     recommended, naive = parsed(), parsed("learner.name=naive")
     assert (recommended.stream.resplit, recommended.learner.batch) == (0.3, 31)
-    assert (recommended.learner.epochs, recommended.learner.blocks) == (41, 3)
+    assert (recommended.learner.epochs, recommended.learner.density.blocks) == (41, 3)
     assert (naive.learner.epochs, naive.learner.batch) == (20, 31)  # what is PRER's alone is not naive's
-    assert parsed(learner={"blocks": 5}).learner.blocks == 5
-    assert parsed("learner.blocks=6", learner={"blocks": 5}).learner.blocks == 6
+    assert parsed(learner={"blocks": 5}).learner.density.blocks == 5
+    assert parsed("learner.density.blocks=6", learner={"blocks": 5}).learner.density.blocks == 6
     assert parsed(learner={"blocks": 5}).learner.epochs == 41
     assert parsed("stream.resplit=0").stream.resplit == 0
 

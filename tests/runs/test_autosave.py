@@ -5,7 +5,7 @@ import pytest
 import torch
 
 from prer.errors import RunError
-from prer.learners import DGR, LEARNERS
+from prer.learners import ABLATION, DGR, LEARNERS
 from prer.runs.autosave import Autosave
 from prer.runs.checkpoint import Checkpoint
 from prer.runs.learn import learn
@@ -13,7 +13,7 @@ from prer.streams.stream import Stream
 
 SMALL = {"batch": 8, "epochs": 2, "hidden": (8,), "embedding": 6}
 OF_LEARNER = {
-    "prer": {"epochs_autoencoder": 2, "epochs_flow": 2, "blocks": 2, "lr": 0.01, "lr_flow": 0.01},
+    "prer": {"epochs_autoencoder": 2, "lr": 0.01, "density": {"epochs": 2, "blocks": 2, "lr": 0.01}},
     "dgr": {"epochs_generator": 2, "latent": 4},
     "gem": {"size": 10, "memory_batch": 4},
     "agem": {"size": 10},
@@ -25,8 +25,8 @@ OF_LEARNER = {
 VARIANTS = [
     *((name, {}) for name in LEARNERS),
     ("prer", {"labels": "head"}),
-    ("prer", {"labels": "auxiliary", "restart": True}),
-    ("prer", {"schedule": "joint", "anchor": 1.0}),
+    ("prer-variant", {"labels": "auxiliary", "restart": True}),
+    ("prer-variant", {"schedule": "joint", "anchor": 1.0}),
     ("prer", {"density": "gaussian", "decay_autoencoder": True}),
     ("lwf", {"form": "classic"}),
     ("ewc", {"form": "online", "fisher": "empirical"}),
@@ -52,7 +52,7 @@ def domains():
 
 
 def made(name, more):
-    return LEARNERS[name](**SMALL | OF_LEARNER.get(name, {}) | more)
+    return (LEARNERS | ABLATION)[name](**SMALL | OF_LEARNER.get("prer" if name == "prer-variant" else name, {}) | more)
 
 
 @pytest.fixture(autouse=True)
@@ -128,7 +128,7 @@ def test_whether_a_run_fails_does_not_depend_on_its_being_saved(tmp_path, kept):
 
 
 def test_the_untrained_accuracy_of_dgr_trains_no_generator(monkeypatch):
-    trained, train = [], DGR._train_generator
-    monkeypatch.setattr(DGR, "_train_generator", lambda self, task: trained.append(task.index) or train(self, task))
+    trained, train = [], DGR.train_generator
+    monkeypatch.setattr(DGR, "train_generator", lambda self, task: trained.append(task.index) or train(self, task))
     learn(domains(), made("dgr", {}), seeds=1, device="cpu")
     assert trained == [0, 1, 2]

@@ -9,11 +9,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from prer.densities.flow import FlowSettings
 from prer.errors import InputError
-from prer.learners import LEARNERS
+from prer.learners import ABLATION, LEARNERS
+from prer.learners.migration import SWITCHES, former
 from prer.runs.experiment import Experiment, modernised, parse_override
 from prer.runs.legacy import hash_of_schema_1
-from prer.settings import Auto, setting
+from prer.settings import Auto, Options, setting
 from prer.streams.config import StreamConfig
 from prer.version import __version__
 
@@ -192,7 +194,8 @@ def test_an_experiment_survives_toml(name):
     assert again(experiment).hash == experiment.hash
     assert again(experiment).to_toml() == experiment.to_toml()
     for field in fields(experiment.learner):
-        assert f"\n{field.name} = " in experiment.to_toml()
+        written = "\n[learner.density]\n" if field.name == "density" else f"\n{field.name} = "
+        assert written in experiment.to_toml()
 
 
 def values_of(kind, meta):
@@ -206,19 +209,25 @@ def values_of(kind, meta):
         return st.integers(low, 2**70 if high is None else high)
     if kind is float:
         return st.floats(low, high, allow_nan=False, allow_infinity=False)
+    if isinstance(kind, type) and issubclass(kind, Options):
+        return st.sampled_from(sorted(kind.kinds.values(), key=str)).flatmap(settings_of)
     if get_args(kind) and get_args(kind)[-1] is Ellipsis:
         return st.lists(st.integers(low, 999), min_size=1, max_size=4).map(tuple)
     return st.sampled_from(get_args(kind))
 
 
-def learners(name):
-    kind, hints = LEARNERS[name], get_type_hints(LEARNERS[name])
+def settings_of(kind):
+    hints = get_type_hints(kind)
     return st.builds(kind, **{f.name: values_of(hints[f.name], f.metadata) for f in fields(kind)})
+
+
+def learners(name):
+    return settings_of((LEARNERS | ABLATION)[name])
 
 
 @few
 @given(
-    learner=st.sampled_from(sorted(LEARNERS)).flatmap(learners),
+    learner=st.sampled_from(sorted(LEARNERS | ABLATION)).flatmap(learners),
     seeds=st.lists(st.integers(0, 2**70), min_size=1, max_size=4, unique=True).map(tuple),
     name=some_text,
     data=some_text,
@@ -255,18 +264,28 @@ def test_the_hash_differs_with_what_is_run(override):
     assert parsed(override).hash != parsed().hash
 
 
-@pytest.mark.parametrize("setting", [f.name for f in fields(LEARNERS["prer"])])
+def other_value(settings, name):
+    """Another value of a setting."""
+    old, kind = getattr(settings, name), get_type_hints(type(settings))[name]
+    if isinstance(old, bool):
+        return not old
+    if isinstance(old, str):
+        return next(choice for choice in get_args(kind) if choice != old)
+    return (*old, 3) if isinstance(old, tuple) else old + 0.125 if kind is float else old + 1
+
+
+OF_DENSITY = [f"density.{f.name}" for f in fields(FlowSettings)]
+
+
+@pytest.mark.parametrize("setting", [*(f.name for f in fields(LEARNERS["prer"]) if f.name != "density"), *OF_DENSITY])
 def test_the_hash_differs_with_every_setting(setting):
     experiment = parsed()
-    kind = get_type_hints(LEARNERS["prer"])[setting]
-    old = getattr(experiment.learner, setting)
-    if isinstance(old, bool):
-        new = not old
-    elif isinstance(old, str):
-        new = next(choice for choice in get_args(kind) if choice != old)
+    learner, (*_, name) = experiment.learner, setting.split(".")
+    if setting in OF_DENSITY:
+        new = {"density": replace(learner.density, **{name: other_value(learner.density, name)})}
     else:
-        new = (*old, 3) if isinstance(old, tuple) else old + 0.125 if kind is float else old + 1
-    changed = replace(experiment, learner=replace(experiment.learner, **{setting: new}))
+        new = {name: other_value(learner, name)}
+    changed = replace(experiment, learner=replace(learner, **new))
     assert changed.hash != experiment.hash
     assert again(changed) == changed
 
@@ -364,7 +383,7 @@ def test_a_broken_link_is_a_run_that_is_there(tmp_path):
 def of_version_0_1_0(experiment):
     tables = experiment.tables()
     tables["stream"]["draw"] = tables["stream"].pop("shuffle_seed")
-    return tables
+    return tables | {"learner": SWITCHES | former(tables["learner"])}
 
 
 def test_tables_of_an_earlier_version_make_the_same_experiment():
@@ -377,8 +396,8 @@ def test_tables_of_an_earlier_version_make_the_same_experiment():
 
 def test_a_setting_that_a_run_lacks_had_its_default_and_not_what_is_recommended_now():
     tables = parsed().tables()
-    assert tables["learner"].pop("blocks") == 4
-    assert Experiment.parse_run(tables).learner.blocks == LEARNERS["prer"]().blocks == 10
+    assert tables["learner"]["density"].pop("blocks") == 4
+    assert Experiment.parse_run(tables).learner.density.blocks == LEARNERS["prer"]().density.blocks == 10
     assert Experiment.parse_run({}) == Experiment.parse({}, ["stream.data=digits"], presets=False)
 
 

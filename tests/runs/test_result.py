@@ -4,31 +4,32 @@ import json
 
 import numpy as np
 import pytest
+import torch
 
 from prer.errors import InputError
+from prer.learners.interfaces import MemorySize
 from prer.runs.result import KEPT, Measurements, Result
+from prer.training.loop import Loop
 
 nan = float("nan")
 
 
 class Learner:
-    """Answers with known accuracies."""
+    """Keeps five floats and three samples."""
 
     transient_floats_ = 7
 
     def __init__(self):
-        self.seconds_ = {"evaluation": 0.0}
+        self.loop_ = Loop()
 
-    def accuracy(self, task):
-        import torch
+    def memory_size(self):
+        return MemorySize(5, 3)
 
-        return torch.tensor([10.0 * task, 10.0 * task + 1])
 
-    def memory_floats(self):
-        return 5
-
-    def memory_samples(self):
-        return 3
+@pytest.fixture(autouse=True)
+def known_accuracies(monkeypatch):
+    accuracies = lambda learner, task: torch.tensor([10.0 * task, 10.0 * task + 1])  # noqa: E731
+    monkeypatch.setattr("prer.runs.result.accuracy_of", accuracies)
 
 
 def measured():

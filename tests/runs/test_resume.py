@@ -93,7 +93,7 @@ def test_a_run_goes_on_at_another_place_and_from_another_folder(capsys, monkeypa
 
 def test_a_changed_experiment_is_refused_and_forced_only_with_a_note(capsys, run, finished):
     toml = run / "experiment.toml"
-    toml.write_text(re.sub(r"(?m)^lr = 0.001", "lr = 0.002", toml.read_text()))
+    toml.write_text(re.sub(r"(?m)^lr = 0.001", "lr = 0.002", toml.read_text(), count=1))
     before = contents(run)
     code, _, err = outcome(capsys, "resume", run)
     assert code == 2 and "learner.lr was 0.001 and is 0.002" in err and "--force" in err

@@ -21,7 +21,7 @@ from prer.cli.main import main
 COMMAND = [sys.executable, "-m", "prer"]
 NAIVE = ("learner.name=naive", "learner.epochs=1")
 NAIVE_RUN = ("run", *NAIVE, "--seeds", "2", "--device", "cpu")  # on the digits
-TINY_PRER = ("learner.epochs=1", "learner.epochs_autoencoder=1", "learner.epochs_flow=1", "learner.blocks=1")
+TINY_PRER = ("learner.epochs=1", "learner.epochs_autoencoder=1", "learner.density.epochs=1", "learner.density.blocks=1")
 ROOT = str(Path(prer.__file__).parents[1])
 
 

@@ -15,7 +15,13 @@ import prer
 PACKAGE = Path(prer.__file__).parent
 VARIANTS = ["baseline", "avx2", "avx512"] if sysconfig.get_platform() == "linux-x86_64" else ["baseline"]
 LIBRARIES = {f"prer/kernels/cpu/_{variant}{EXTENSION_SUFFIXES[0]}" for variant in VARIANTS}
-SHORT = ["seeds=1", "learner.epochs=1", "learner.epochs_autoencoder=1", "learner.epochs_flow=1", "learner.blocks=1"]
+SHORT = [
+    "seeds=1",
+    "learner.epochs=1",
+    "learner.epochs_autoencoder=1",
+    "learner.density.epochs=1",
+    "learner.density.blocks=1",
+]
 MADE_BY = "from prer.kernels.registry import made_by; print(made_by('cpu'))"
 needs_compiler = pytest.mark.skipif(not shutil.which("cc"), reason="no C compiler")
 

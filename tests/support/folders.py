@@ -15,7 +15,7 @@ from prer.disk import checksum
 from prer.runs.checkpoint import Checkpoint
 
 TINY = ["learner.batch=8", "learner.epochs=2", "learner.hidden=[4]", "learner.embedding=3", "--seeds=2", "--device=cpu"]
-PRER = ["learner.name=prer", "learner.epochs_autoencoder=2", "learner.epochs_flow=2", "learner.blocks=1"]
+PRER = ["learner.name=prer", "learner.epochs_autoencoder=2", "learner.density.epochs=2", "learner.density.blocks=1"]
 RUN = ["run", "stream.data=my.npz", *PRER, *TINY, "--quiet"]
 EPOCHS = 12  # of RUN: two tasks, three phases, two epochs
 

@@ -8,7 +8,9 @@ import pytest
 import torch
 
 from prer import Stream
-from prer.learners import LEARNERS
+from prer.learners import ABLATION, LEARNERS
+from prer.learners.migration import SWITCHES
+from prer.runs.experiment import merged
 
 NEEDS_GPU = pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a CUDA device")
 TINY = {"embedding": 16, "batch": 16, "epochs": 2, "channels": (8, 8, 8), "hidden": (16,)}
@@ -16,14 +18,15 @@ TINY = {"embedding": 16, "batch": 16, "epochs": 2, "channels": (8, 8, 8), "hidde
 TINY_PRER = TINY | {
     "channels": (12, 12, 12),
     "epochs_autoencoder": 2,
-    "epochs_flow": 2,
-    "blocks": 2,
-    "condition_size": 4,
+    "density": {"epochs": 2, "blocks": 2, "condition_size": 4},
 }
 TINY_MEMORY = TINY | {"size": 40, "memory_batch": 16}
-TINY_OF = {"prer": TINY_PRER, "ewc": TINY | {"samples": 40}, "dgr": TINY | {"epochs_generator": 10}} | dict.fromkeys(
-    ("lwf", "gem", "agem", "er", "replay", "der"), TINY_MEMORY
-)
+TINY_OF = {
+    "prer": TINY_PRER,
+    "prer-variant": TINY_PRER,
+    "ewc": TINY | {"samples": 40},
+    "dgr": TINY | {"epochs_generator": 10},
+} | dict.fromkeys(("lwf", "gem", "agem", "er", "replay", "der"), TINY_MEMORY)
 BASELINES = sorted(set(LEARNERS) - {"naive", "joint", "prer"})
 REHEARSE = {"lwf", "gem", "agem", "er", "replay", "der"}  # those that keep samples
 SEEDS = (0, 4)
@@ -31,8 +34,13 @@ TASKS = [[0, 1, 2], [3, 4], [5, 6, 7, 8], [9, 10]]  # heads of 3, 2, 4 and 2 out
 
 
 def make(name, **settings):
-    """A tiny learner of this name."""
-    return LEARNERS[name](**(TINY_OF.get(name, TINY) | settings))
+    """A tiny learner of this name; a table among the settings changes the table of the tiny one."""
+    return (LEARNERS | ABLATION)[name](**merged(TINY_OF.get(name, TINY), settings))
+
+
+def tiny_prer(**settings):
+    """A tiny PRER, or the variant that has these settings."""
+    return make("prer-variant" if settings.keys() & SWITCHES.keys() else "prer", **settings)
 
 
 def blobs(classes=6, per_class=40, features=5, seed=0):

@@ -4,7 +4,7 @@ import numpy as np
 
 from prer.cli.main import main
 
-TINY = ["learner.epochs=3", "learner.epochs_autoencoder=3", "learner.epochs_flow=2", "learner.blocks=2"]
+TINY = ["learner.epochs=3", "learner.epochs_autoencoder=3", "learner.density.epochs=2", "learner.density.blocks=2"]
 
 
 def finished_run(out, *settings):

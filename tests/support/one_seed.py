@@ -1,12 +1,14 @@
 """Networks of one seed as ordinary layers of torch, to compute by hand what a learner computes for all seeds."""
 
+from functools import partial
+
 import torch
 import torch.nn.functional as F
 from support.learners import SEEDS
 
 from prer.learners import LWF
-from prer.learners.base import Batch
-from prer.nn.heads import Head, Heads
+from prer.learners.interfaces import Batch
+from prer.nn.heads import Head, Heads, dropout_noise
 from prer.nn.networks import Encoder
 
 
@@ -35,17 +37,18 @@ def midway(learner, stream, tasks=3):
         learner.learn(task)
     task = stream[tasks - 1]
     if isinstance(learner, LWF) and learner.form == "classic":
-        learner.said_ = learner._record(task)
+        learner.before_ = learner._record(task)
     learner.meet(task)
     disturb(learner.encoder_, learner.heads_)
-    if learner.old_heads():
-        learner.bank_ = Heads(learner._heads())
     address = learner.address_ / "test"
-    batches = learner.batches(task.train_rows(learner.address_.seeds), address)
-    past = tuple(t[:, 0] for t in learner.rehearse(batches, address))
-    x, y = task.samples(batches[:, 0])
-    noise = learner.dropout_noise(batches, address)[:, 0]
-    return Batch(learner.inputs_(x), learner.numbers(task.outputs)[y], noise, past)
+    heads = Heads(learner._heads()) if learner.old_heads() else None
+    head = learner.head_ if heads is None else partial(heads.of, learner.head_of_[-1])
+    rows = task.train_rows(learner.address_.seeds)
+    at = learner._batches(rows.shape[1], address)
+    past = tuple(t[:, 0] for t in learner.rehearse(at, address))
+    x, y = task.samples(rows.gather(1, at[:, 0]))
+    noise = dropout_noise(learner.embedding, at.shape[1:], address)[:, 0]
+    return Batch(learner.inputs_(x), task.targets[y], noise, at[:, 0], head, past, heads)
 
 
 def new_loss(learner, batch, seed):

@@ -12,7 +12,8 @@ from support.extension import LIBRARIES, MADE_BY, SHORT, needs_compiler, python
 from support.kernels import compiled, numbers
 
 from prer.address import Address
-from prer.densities.flow import Flow
+from prer.densities.flow import Flow, FlowSettings
+from prer.densities.gaussian import GaussianSettings
 from prer.errors import InputError
 from prer.kernels.cpu import library
 from prer.kernels.registry import kernels
@@ -65,7 +66,7 @@ def test_without_the_library_torch_computes_the_same(reason, look_in, tmp_path, 
     here = reason in ("switched off", "of another version")
     look_in(Path(library.__file__).parent if here else tmp_path)
     assert kernels("flow", z) is None
-    assert platform_of("cpu", ["flow"], True)["kernels"] == "torch's"
+    assert platform_of("cpu", True)["kernels"] == "torch's"
     torch.testing.assert_close(log_prob(Address((0, 1)), z, y), expected)
 
 
@@ -74,15 +75,15 @@ def test_an_unknown_value_of_the_switch_is_refused(value, look_in, tmp_path, mon
     monkeypatch.setenv("PRER_KERNELS", value)
     look_in(tmp_path)
     with pytest.raises(InputError, match=f"PRER_KERNELS is '{value}'; set it to 'off'"):
-        platform_of("cpu", ["classifier"], False)
+        platform_of("cpu", False)
 
 
 @compiled
 def test_a_run_notes_the_library_where_it_has_a_flow_or_large_maps():
     assert HERE.made_by.startswith("C, ")
-    assert platform_of("cpu", ["autoencoder", "flow"], False)["kernels"] == HERE.made_by
-    assert platform_of("cpu", ["classifier"], True)["kernels"] == HERE.made_by
-    assert platform_of("cpu", ["classifier"], False)["kernels"] == "torch's"
+    assert platform_of("cpu", True)["kernels"] == HERE.made_by
+    assert FlowSettings().has_kernels and not GaussianSettings().has_kernels
+    assert platform_of("cpu", False)["kernels"] == "torch's"
     assert kernels("something else", torch.zeros(2)) is None
 
 
