@@ -22,7 +22,8 @@ from prer.data.frames import features_of, is_frame
 from prer.data.reading import Reading
 from prer.disk import content, durable, room
 from prer.errors import InputError
-from prer.learners import LEARNERS, Learner
+from prer.learners import Learner
+from prer.learners.registry import find
 from prer.settings import build, moved
 from prer.streams.stream import Stream
 from prer.streams.task import Label, Task, Together
@@ -74,7 +75,7 @@ class Model:
             self.reading = Reading.of(about.get("reading", {}), about["shape"])  # older models do not have it
             self.viewed = any(task["view"] for task in about["tasks"])  # permuted or rotated
             settings = moved({"learner": about["settings"]})["learner"]
-            self.learner: Learner = build(LEARNERS[about["learner"]], settings, "settings", {})
+            self.learner: Learner = build(find(about["learner"]), settings, "settings", {})
             self.learner.start(about["shape"], as_seeds(about["seeds"]))
             load_tensors(self.learner, self.tasks, path)
         except FileNotFoundError:

@@ -20,6 +20,7 @@ from prer.data.catalogue import CATALOGUE
 from prer.disk import MOST_TOML
 from prer.errors import InputError
 from prer.learners import LEARNERS, Learner
+from prer.learners.registry import find
 from prer.presets import recommended
 from prer.runs.legacy import hash_of_schema_1
 from prer.settings import SCHEMA, build, check_keys, chosen, moved, typed
@@ -73,12 +74,11 @@ class Experiment:
                 f"like={like!r} names no data set with settings to take{did_you_mean(str(like), CATALOGUE)}"
             )
         kind = tables["learner"].get("name", "prer")
-        if not isinstance(kind, str) or kind not in LEARNERS:
-            raise InputError(f"unknown learner {kind!r}{did_you_mean(str(kind), LEARNERS)}")
+        learner_class = find(kind)
         tables = merged(recommended(str(like), kind) if presets else {}, tables)
         tables["learner"].pop("name", None)
         stream = build(StreamConfig, tables["stream"], "stream", {})
-        learner = build(LEARNERS[kind], tables["learner"], "learner", _owners(kind))
+        learner = build(learner_class, tables["learner"], "learner", _owners(kind))
         name = typed(tables.get("name", f"{stream.name}-{kind}"), str, "name")
         device = typed(tables.get("device", "auto"), str, "device")
         return cls(name=name, seeds=seeds_of(tables), device=device, stream=stream, learner=learner)
