@@ -122,7 +122,7 @@ def load_plugin(file: Path | str) -> list[type[Learner]]:
     module.__file__, before = str(path), sys.modules.get(module.__name__)
     sys.modules[module.__name__] = module  # dataclasses and type hints look their module up
     try:
-        exec(compile(source, str(path), "exec"), vars(module))
+        exec(compile(source, str(path), "exec", dont_inherit=True), vars(module))
         found = [kind for kind in vars(module).values() if _is_own(kind, module.__name__)]
         if not found:
             raise InputError(f"the plug-in {file} defines no learner; {AS_PLUGIN} that has a subclass of prer.Learner")

@@ -29,9 +29,9 @@ from prer.streams.stream import Stream, arriving
 from prer.testing.streams import domains, images, vectors
 from prer.testing.tensors import differing_names, memory_tensors, reachable_tensors, rows_of, saved_tensors
 
-QUICK = {"embedding": 16, "batch": 16, "channels": (12, 12, 12), "hidden": (16,)}
+QUICK: dict[str, Any] = {"embedding": 16, "batch": 16, "channels": (12, 12, 12), "hidden": (16,)}
 EPOCHS = 2  # of every phase, except where a check needs a learner that has learned its tasks
-LONG = {  # enough to learn the made-up data almost without an error
+LONG: dict[str, dict[str, Any]] = {  # enough to learn the made-up data almost without an error
     "vectors": {"embedding": 40, "lr": 5e-3, "dropout": 0.0, "epochs": 20},
     "images": {"embedding": 32, "channels": (12, 24, 48), "lr": 5e-3, "dropout": 0.0, "epochs": 60},
 }
@@ -105,10 +105,9 @@ class Suite:
         stream, digests = images(), []
         for seed in (5, 6):
             _seed_global_generators(seed)
-            before = random.getstate(), np.random.get_state()[1].tolist(), torch.get_rng_state().tolist()
+            before = _global_generators()
             digests.append(self._learned(stream)[0].digest)
-            after = random.getstate(), np.random.get_state()[1].tolist(), torch.get_rng_state().tolist()
-            _require(before == after, f"the state of a global generator has changed; {RANDOMNESS}")
+            _require(_global_generators() == before, f"the state of a global generator has changed; {RANDOMNESS}")
         _require(digests[0] == digests[1], f"the result depends on the seed of a global generator; {RANDOMNESS}")
 
     def seeds_do_not_affect_each_other(self) -> None:
@@ -284,3 +283,8 @@ def _seed_global_generators(seed: int) -> None:
     random.seed(seed)
     np.random.seed(seed)
     torch.default_generator.manual_seed(seed)
+
+
+def _global_generators() -> tuple[Any, ...]:
+    """The states of the global generators, in a form that can be compared."""
+    return random.getstate(), repr(np.random.get_state(legacy=False)), torch.get_rng_state().tolist()

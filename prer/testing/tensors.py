@@ -51,6 +51,8 @@ def reachable_tensors(root: object) -> list[Tensor]:
         seen.add(id(thing))
         if isinstance(thing, Tensor):
             tensors += [thing] if thing.grad is None else [thing, thing.grad]
-        elif not (isinstance(thing, types.FunctionType) and thing.__closure__ is None):
-            waiting += thing.__closure__ if isinstance(thing, types.FunctionType) else gc.get_referents(thing)
+        elif isinstance(thing, types.FunctionType):
+            waiting += thing.__closure__ or ()
+        else:
+            waiting += gc.get_referents(thing)
     return tensors

@@ -7,13 +7,14 @@ import numpy as np
 import pytest
 import torch
 import torch.nn.functional as F
-from support.learners import TINY, TINY_PRER, blobs, captured, one_head, pictures, reachable_tensors, started
+from support.learners import TINY, TINY_PRER, blobs, captured, one_head, pictures, started
 
 from prer import Stream, learn
 from prer.densities.gaussian import Gaussian
 from prer.learners import PRER, Naive
 from prer.nn.networks import Reshape
 from prer.nn.stacked import floats
+from prer.testing.tensors import reachable_tensors
 
 
 def two_tasks(monkeypatch, **settings):
