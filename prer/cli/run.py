@@ -8,7 +8,7 @@ from pathlib import Path
 import click
 
 from prer.cli.echo import echo
-from prer.cli.overrides import experiment_of, is_new, with_plugins
+from prer.cli.overrides import experiment_of, is_new, plugin_options, with_plugins
 from prer.errors import Interrupted
 
 
@@ -60,6 +60,7 @@ def run(
     show_result(console, folder, naive)
     given = {"--seeds": seeds, "--device": device, "--out": None if out == Path("runs") else str(out)}
     options = [word for option, value in given.items() if value is not None for word in (option, value)]
+    options += plugin_options()
 
     def new(words: Sequence[str]) -> bool:
         beside = naive is not None and "learner.name=naive" in words

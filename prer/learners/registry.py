@@ -70,7 +70,7 @@ def register(cls: Kind) -> Kind:
         >>> find("mine") is Mine
         True
     """
-    if LEARNERS.get(getattr(cls, "name", "")) is not cls:
+    if cls not in LEARNERS.values():
         check(cls)
         _registered[cls.name] = cls
     return cls
@@ -125,7 +125,7 @@ def load_plugin(file: Path | str) -> list[type[Learner]]:
         exec(compile(source, str(path), "exec", dont_inherit=True), vars(module))
         found = [kind for kind in vars(module).values() if _is_own(kind, module.__name__)]
         if not found:
-            raise InputError(f"the plug-in {file} defines no learner; {AS_PLUGIN} that has a subclass of prer.Learner")
+            raise InputError(f"the plug-in {file} defines no learner; write a subclass of prer.Learner in it")
         for kind in found:
             check(kind)
     except BaseException as error:

@@ -77,6 +77,12 @@ def test_a_finished_run_is_not_shown_as_the_result_of_changed_code(capsys, tmp_p
     assert outcome(capsys, "resume", f"runs/{finished.name}", "--plugin", changed, "--quiet", "--force")[0] == 0
 
 
+def test_commands_to_try_next_have_the_plugins(capsys, tmp_path, plugin):
+    write_data(tmp_path / "my.npz")
+    out = said(capsys, *RUN[:-1], "--plugin", plugin)
+    assert out.count(f" --plugin {plugin}\n") == 3
+
+
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_the_command_that_goes_on_names_the_plugins(tmp_path, plugin, number):
     write_data(tmp_path / "my.npz")

@@ -91,6 +91,7 @@ WRONG = [
     ("naive", "'naive' is not a subclass"),
     (make(name="My learner"), "Mine has the name 'My learner'; give it one of a-z, 0-9 and -"),
     (make(name=None), "Mine has the name None"),
+    (make(name=[]), r"Mine has the name \[\]"),
     (make(base=LWF, name="lwf"), "Mine has the name 'lwf', which prer.learners.lwf:LWF has; give it another name"),
     (NoDataclass, r"NoDataclass is not a keyword-only dataclass; write @dataclass\(kw_only=True\) above the class"),
     (Positional, "Positional is not a keyword-only dataclass"),
@@ -144,7 +145,7 @@ def test_a_plugin_may_be_loaded_again_after_a_change(tmp_path):
 
 WRONG_FILES = {
     "missing": (None, r"the plug-in .*mine.py cannot be read: No such file or directory; give a Python file"),
-    "empty": ("", "mine.py defines no learner; a learner of your own is given with --plugin FILE that has a subclass"),
+    "empty": ("", "mine.py defines no learner; write a subclass of prer.Learner in it"),
     "imported only": ("from prer import Naive, Learner\n", "mine.py defines no learner"),
     "syntax": ("x = 1\nx = = 2\n", r"mine.py fails in line 2: SyntaxError: invalid syntax"),
     "error": ("\n\n1 / 0\n", "mine.py fails in line 3: ZeroDivisionError: division by zero"),
