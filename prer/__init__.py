@@ -11,6 +11,7 @@ from prer.version import __version__
 
 if TYPE_CHECKING:
     from prer.learners import AGEM, DER, DGR, ER, EWC, GEM, LWF, PRER, SI, Joint, Learner, Naive, Replay
+    from prer.learners.registry import register
     from prer.runs.learn import learn
     from prer.runs.result import Result
     from prer.streams.stream import Stream, arriving
@@ -36,6 +37,7 @@ __all__ = [
     "__version__",
     "arriving",
     "learn",
+    "register",
 ]
 
 _HOMES = {  # modules of the public names that are not learners
@@ -44,6 +46,7 @@ _HOMES = {  # modules of the public names that are not learners
     "Task": "prer.streams.task",
     "arriving": "prer.streams.stream",
     "learn": "prer.runs.learn",
+    "register": "prer.learners.registry",
 }
 
 

@@ -19,6 +19,7 @@ class Interrupted(BaseException):
     def __init__(self, number: int) -> None:
         super().__init__(number)
         self.number, self.folder = number, ""  # without a folder, the same command resumes
+        self.options: list[str] = []  # what `prer resume` needs besides the folder
 
 
 def out_of_memory(error: BaseException) -> bool:

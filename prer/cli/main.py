@@ -55,7 +55,7 @@ def _main(arguments: list[str] | None) -> None:
         sys.exit(error.exit_code)
     except Interrupted as interrupted:
         folder, same = interrupted.folder, sys.argv[1:] if arguments is None else arguments
-        how = shlex.join(["prer", *(["resume", folder] if folder else same)])
+        how = shlex.join(["prer", *(["resume", folder, *interrupted.options] if folder else same)])
         _end(f"interrupted and saved; go on with: {how}", 128 + interrupted.number)
     except (click.Abort, KeyboardInterrupt):
         _end("interrupted; the same command goes on where it was", 130)

@@ -8,12 +8,14 @@ from pathlib import Path
 import click
 
 from prer.cli.echo import echo
+from prer.cli.overrides import with_plugins
 from prer.errors import InputError
 
 
 @click.command()
 @click.argument("folder", type=click.Path(path_type=Path), metavar="RUN")
 @click.option("-n", "count", default=1000, show_default=True, type=click.IntRange(1), help="Samples of each seed.")
+@with_plugins
 def privacy(folder: Path, count: int) -> None:
     """Compare what a run's memory generates with the nearest training samples."""
     from prer.models.privacy import check
@@ -28,6 +30,7 @@ def privacy(folder: Path, count: int) -> None:
 @click.argument("model", type=click.Path(path_type=Path), metavar="MODEL")
 @click.argument("file", type=click.Path(path_type=Path), metavar="FILE")
 @click.option("--task", type=click.IntRange(1), help="Whose head answers, 1 for the first; PRER can guess.")
+@with_plugins
 def predict(model: Path, file: Path, task: int | None) -> None:
     """Print the label of each sample of a file, and the share of seeds that agree, as CSV.
 
@@ -75,6 +78,7 @@ def _quoted(text: str) -> str:
 @click.option("--seed", default=0, show_default=True, type=click.IntRange(0), help="Which of the run's seeds, from 0.")
 @click.option("--draw", default=0, show_default=True, type=click.IntRange(0), help="Another number draws others.")
 @click.option("-o", "file", type=click.Path(path_type=Path), help="A .png (images) or .npy.  [default: CLASS.png]")
+@with_plugins
 def sample(model: Path, label: str, count: int, task: int | None, seed: int, draw: int, file: Path | None) -> None:
     """Draw fresh samples of a class from a model's memory.
 

@@ -1,12 +1,15 @@
-"""Parse the arguments of a command into an experiment."""
+"""Arguments that several commands share: an experiment, plug-ins."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import wraps
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
-from prer.errors import InputError
+import click
+
+from prer.errors import InputError, Interrupted
 
 if TYPE_CHECKING:
     from prer.runs.experiment import Experiment
@@ -30,6 +33,40 @@ def is_new(settings: Sequence[str], seeds: str | None, device: str | None, out: 
         return RunFolder(experiment_of(settings, seeds, device).path(out)).result is None
     except InputError:
         return False
+
+
+def with_plugins(command: Callable[..., None]) -> Callable[..., None]:
+    """Add the option --plugin to a command; the files are loaded before the command starts."""
+
+    @click.option(
+        "--plugin",
+        "plugins",
+        multiple=True,
+        type=click.Path(path_type=Path),
+        metavar="FILE",
+        help="A Python file with a learner of your own, which is run; may be given again.",
+    )
+    @wraps(command)
+    def wrapped(*arguments: Any, plugins: tuple[Path, ...], **options: Any) -> None:
+        if plugins:
+            from prer.learners.registry import load_plugin  # here, so that `prer --help` does not import torch
+
+            for file in plugins:
+                load_plugin(file)
+        click.get_current_context().meta["plugins"] = plugins
+        try:
+            command(*arguments, **options)
+        except Interrupted as interrupted:
+            interrupted.options = plugin_options(plugins)
+            raise
+
+    return wrapped
+
+
+def plugin_options(files: Sequence[Path] | None = None) -> list[str]:
+    """The options that give these plug-ins to another command; by default those of the current command."""
+    files = click.get_current_context().meta["plugins"] if files is None else files
+    return [word for file in files for word in ("--plugin", str(file))]
 
 
 def overrides(settings: Sequence[str], seeds: str | None, device: str | None) -> list[str]:

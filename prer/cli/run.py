@@ -8,7 +8,7 @@ from pathlib import Path
 import click
 
 from prer.cli.echo import echo
-from prer.cli.overrides import experiment_of, is_new
+from prer.cli.overrides import experiment_of, is_new, plugin_options, with_plugins
 from prer.errors import Interrupted
 
 
@@ -19,6 +19,7 @@ from prer.errors import Interrupted
 @click.option("--out", default="runs", show_default=True, type=click.Path(path_type=Path), help="Where run folders go.")
 @click.option("--quiet", is_flag=True, help="Print the result's folder and warnings only.")
 @click.option("--verbose", is_flag=True, help="Log every epoch; on a terminal the live line shows them anyway.")
+@with_plugins
 def run(
     settings: tuple[str, ...], seeds: str | None, device: str | None, out: Path, quiet: bool, verbose: bool
 ) -> None:
@@ -29,6 +30,7 @@ def run(
     prer run learner.name=naive learner.epochs=5
     prer run stream.data=my/file.npz stream.classes_per_task=3
     prer run my-experiment.toml --seeds 0,1,7
+    prer run learner.name=mine --plugin mine.py
     """
     from prer.runs.discovery import counterpart
     from prer.runs.run import execute
@@ -58,6 +60,7 @@ def run(
     show_result(console, folder, naive)
     given = {"--seeds": seeds, "--device": device, "--out": None if out == Path("runs") else str(out)}
     options = [word for option, value in given.items() if value is not None for word in (option, value)]
+    options += plugin_options()
 
     def new(words: Sequence[str]) -> bool:
         beside = naive is not None and "learner.name=naive" in words
@@ -71,6 +74,7 @@ def run(
 @click.option("--force", is_flag=True, help="Also where experiment, data or versions have changed; that is noted.")
 @click.option("--quiet", is_flag=True, help="Print the result's folder and warnings only.")
 @click.option("--verbose", is_flag=True, help="Log every epoch; on a terminal the live line shows them anyway.")
+@with_plugins
 def resume(path: Path, force: bool, quiet: bool, verbose: bool) -> None:
     """Let a run that was stopped go on where it was; its result is that of a run which was never stopped."""
     from prer.runs.discovery import counterpart

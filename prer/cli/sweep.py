@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Callable
 from pathlib import Path
 
 import click
 
 from prer.cli.echo import echo
-from prer.cli.overrides import overrides
+from prer.cli.overrides import overrides, plugin_options, with_plugins
 from prer.errors import InputError, RunError
 
 
@@ -35,6 +36,7 @@ def sweep() -> None:
 def _of_sweep(command: Callable[..., None]) -> Callable[..., None]:
     """Add the arguments that all sweep commands share, so that they refer to the same points."""
     for given in (
+        with_plugins,
         click.option(
             "--out", default="runs", show_default=True, type=click.Path(path_type=Path), help="The run folders."
         ),
@@ -66,7 +68,7 @@ def run_sweep(
     from prer.terminal.console import new_console, say
     from prer.terminal.sweeps import CHECKING, follow, show_points, stepped
 
-    console, chosen = new_console(), engine_of(engine, workers)
+    console, chosen = new_console(), engine_of(engine, workers, plugin_options())
     plan = Sweep.read(file, overrides(settings, seeds, device))
     points = plan.points(lambda settings, most: stepped(console, settings, CHECKING, most))
     say(console, f"points of the sweep: {len(points)}; run folders: {out}")
@@ -100,5 +102,6 @@ def best_of_sweep(
     points = plan.points(lambda settings, most: stepped(console, settings, CHECKING, most))
     winner = best(points, out, by)
     write_output(file_out, winner.to_test().to_toml().encode(), "-o")
-    for line in (*about(winner, by), f"Written: {file_out}; run it by: prer run {file_out}"):
+    command = shlex.join(["prer", "run", str(file_out), *plugin_options()])
+    for line in (*about(winner, by), f"Written: {file_out}; run it by: {command}"):
         echo(line)

@@ -21,9 +21,10 @@ from prer.data.frames import features_of, is_frame
 from prer.data.reading import Reading
 from prer.disk import content, durable, room
 from prer.errors import InputError
-from prer.learners import ABLATION, LEARNERS, Learner
+from prer.learners import Learner
 from prer.learners.interfaces import Generates, Recognises, generator_of
 from prer.learners.migration import present, present_name
+from prer.learners.registry import find
 from prer.settings import build, values_of
 from prer.streams.stream import Stream
 from prer.streams.task import Label, Task, Together
@@ -80,7 +81,7 @@ class Model:
             self.reading = Reading.of(about.get("reading", {}), about["shape"])  # older models do not have it
             self.viewed = any(task["view"] for task in about["tasks"])  # permuted or rotated
             kind, settings = present_name(present(about["settings"], about["learner"]), about["learner"])
-            self.learner: Learner = build((LEARNERS | ABLATION)[kind], settings, "settings", {})
+            self.learner: Learner = build(find(kind), settings, "settings", {})
             self.learner.start(about["shape"], as_seeds(about["seeds"]))
             load_tensors(self.learner, self.tasks, path)
         except FileNotFoundError:

@@ -19,8 +19,9 @@ from prer.address import as_seeds
 from prer.data.catalogue import CATALOGUE
 from prer.disk import MOST_TOML
 from prer.errors import InputError
-from prer.learners import ABLATION, LEARNERS, Learner
+from prer.learners import LEARNERS, Learner
 from prer.learners.migration import former, present, present_name
+from prer.learners.registry import find
 from prer.presets import recommended
 from prer.runs.legacy import hash_of_schema_1
 from prer.settings import SCHEMA, Options, build, check_keys, chosen, moved, typed, values_of
@@ -75,13 +76,12 @@ class Experiment:
             raise InputError(
                 f"like={like!r} names no data set with settings to take{did_you_mean(str(like), CATALOGUE)}"
             )
-        if not isinstance(kind, str) or kind not in LEARNERS | ABLATION:
-            raise InputError(f"unknown learner {kind!r}{did_you_mean(str(kind), LEARNERS)}")
+        find(kind)  # raises an error if there is none
         tables = merged(recommended(str(like), kind) if presets else {}, tables)
         tables["learner"].pop("name", None)
         given, (kind, tables["learner"]) = kind, present_name(tables["learner"], kind)
         stream = build(StreamConfig, tables["stream"], "stream", {})
-        learner = build((LEARNERS | ABLATION)[kind], tables["learner"], "learner", _owners(kind))
+        learner = build(find(kind), tables["learner"], "learner", _owners(kind))
         name = typed(tables.get("name", f"{stream.name}-{given}"), str, "name")
         device = typed(tables.get("device", "auto"), str, "device")
         return cls(name=name, seeds=seeds_of(tables), device=device, stream=stream, learner=learner)

@@ -77,6 +77,13 @@ class RunFolder:
         if self.data_sha256 not in (None, sha256):
             raise InputError(f"the data has changed since the run in {self.path}; give another --out or name")
 
+    def check_code(self, code: str | None) -> None:
+        """Refuse if the code of a plug-in's learner, given by its checksum, has changed since the run."""
+        context = self.environment.get("context")
+        before = context.get("plugin") if isinstance(context, dict) else None
+        if None not in (before, code) and before != code:
+            raise InputError(f"the learner's code has changed since the run in {self.path}; give another --out or name")
+
     def check_names(self) -> None:
         """Refuse links and special files in place of files that we would write: a link may lead outside the folder."""
         for name in (*FILES, *FOLDERS, "model/model.json", "model/model.safetensors", "model/README.md"):

@@ -14,6 +14,7 @@ from prer.address import as_device
 from prer.data.entry import silent
 from prer.errors import NO_MEMORY, InputError, Interrupted, RunError, out_of_memory
 from prer.learners.base import Learner
+from prer.learners.registry import code_of
 from prer.models.card import card
 from prer.models.model import UNREADABLE, load_tensors, save_model, save_samples
 from prer.nn.networks import has_large_maps
@@ -60,8 +61,10 @@ def _execute(folder: RunFolder, experiment: Experiment, observer: RunObserver, *
     device = experiment.device if finished else as_device(experiment.device)
     with observer.fetching() as progress:
         stream = experiment.stream.build(progress)
+    code = code_of(type(experiment.learner))
     if finished:
         folder.check_data(stream.sha256)
+        folder.check_code(None if force else code)
         return _tidied(folder)
     with folder.writing(), computing(device, folder.threads):
         if folder.result is not None:  # another process has finished it while we read the data
@@ -73,6 +76,7 @@ def _execute(folder: RunFolder, experiment: Experiment, observer: RunObserver, *
         phases, least = learner.phases(*sizes[0]), min(sizes)
         few = too_few_steps(learner.phases(*least), learner.batch, least[0])
         context = {"experiment": experiment.tables(), "data": stream.sha256, "prer": __version__}
+        context |= {} if code is None else {"plugin": code}
         flow = getattr(getattr(learner, "density", None), "has_kernels", False)
         context |= platform_of(device, flow or has_large_maps(stream.shape, learner.channels))
         autosave = _autosave(folder, context, force, len(stream), phases, [few] if few else [])

@@ -1,4 +1,4 @@
-"""The contract of every learner: learning, memory, events, heads and errors; `test_randomness.py` has that of seeds."""
+"""The contract of every learner: the promises in `prer.testing`, and what is particular to ours."""
 
 import functools
 from dataclasses import replace
@@ -6,14 +6,15 @@ from dataclasses import replace
 import numpy as np
 import pytest
 import torch
-from support.learners import NEEDS_GPU, blobs, captured, make, one_head, pictures, started
+from support.learners import CHECKED, NEEDS_GPU, blobs, captured, make, one_head, pictures, started
 
-from prer import Stream, arriving, learn
+from prer import Stream, learn
 from prer.errors import InputError, RunError
 from prer.learners import LEARNERS
-from prer.learners.interfaces import Recognises
+from prer.learners.registry import find
 from prer.models.model import Model, save_model
 from prer.runs.result import accuracy_of
+from prer.testing import learner_checks
 from prer.training.step import Step
 
 
@@ -22,27 +23,6 @@ def learned(name, build=blobs, **settings):
     """Result, learner and events of a run with two seeds; it is run once, so nobody may change the learner."""
     events, learner = [], make(name, **settings)
     return learn(build(), learner, seeds=2, device="cpu", observe=events.append), learner, events
-
-
-LONG = {
-    "vectors": (blobs(), {"epochs": 20, "embedding": 40}),
-    "images": (pictures(classes=4), {"epochs": 60, "embedding": 32, "channels": (12, 24, 48)}),  # two steps in an epoch
-}
-
-
-@pytest.mark.parametrize("kind", LONG)
-def test_learns_every_task(name, kind):
-    stream, settings = LONG[kind]
-    settings = settings | {"lr": 5e-3, "dropout": 0.0}
-    more = {
-        "epochs_autoencoder": settings["epochs"],
-        "lr_autoencoder": 5e-3,
-        "sparsity": 1e-3,
-        "density": {"epochs": 5},
-    }
-    learner = make(name, **settings, **(more if name.startswith("prer") else {}))
-    diagonal = learn(stream, learner, seeds=2, device="cpu").matrix.diagonal(0, 1, 2)
-    assert diagonal.mean() > 90, diagonal
 
 
 def test_keeps_its_memory_promise(name):
@@ -64,15 +44,6 @@ def test_keeps_its_memory_promise(name):
         assert result.memory_floats == [2 * (encoder + heads * head) for heads in (1, 2, 3)]
 
 
-def test_reports_every_epoch_of_every_phase(name):
-    result, learner, events = learned(name)
-    epochs = [(e["task"], e["phase"], e["epoch"]) for e in events if e["event"] == "epoch"]
-    expected = [(t, p, e) for t in range(3) for p, n in learner.phases(64, 2).items() for e in range(n)]
-    assert epochs == expected
-    assert all(len(e["loss"]) == 2 for e in events if e["event"] == "epoch")
-    assert set(result.seconds) == {*learner.phases(64, 2), "evaluation", "total"}
-
-
 def test_accuracy_is_that_of_the_predictions(name):
     stream = blobs()
     learner = started(make(name), stream)
@@ -86,29 +57,31 @@ def modules(learner):
     return [m for value in vars(learner).values() if isinstance(value, torch.nn.Module) for m in value.modules()]
 
 
-def one_by_one(predict, x):
-    return torch.cat([predict(row) for row in x.split(1, dim=1)], dim=1)
-
-
 OF_PRER = (
     ("prer-variant", {"schedule": "joint"}),
     ("prer-variant", {"restart": True}),
     ("prer", {"density": "gaussian"}),
 )
+VARIANTS = [*((name, {}) for name in LEARNERS), *OF_PRER]
+CHECKS = {
+    f"{name} {settings or ''} {check}": function
+    for name, settings in VARIANTS
+    for check, function in learner_checks(find(name), **CHECKED.get(name, {}) | settings)
+    if not settings or check == "predicts_the_same_when_loaded"
+}
 
 
-@pytest.mark.parametrize(("name", "settings"), [*((n, {}) for n in LEARNERS), *OF_PRER], ids=str)
-def test_after_training_a_prediction_does_not_depend_on_the_other_rows(name, settings, tmp_path):
+@pytest.mark.parametrize("check", CHECKS)
+def test_keeps_the_promises_of_every_learner(check):
+    CHECKS[check]()
+
+
+@pytest.mark.parametrize(("name", "settings"), VARIANTS, ids=str)
+def test_no_module_is_in_training_mode_after_training_or_loading(name, settings, tmp_path):
     stream, (_, learner, _) = blobs(), learned(name, **settings)
     save_model(tmp_path, learner, stream)
     for which in (learner, Model(tmp_path).learner):
         assert modules(which) and not any(module.training for module in modules(which))
-        x = stream[1].x[::5].expand(2, -1, -1)
-        methods = [functools.partial(which.predict, head=1)]
-        if isinstance(which, Recognises):
-            methods.append(which.recognise)
-        for predict in methods:
-            assert torch.equal(one_by_one(predict, x), predict(x))
 
 
 def test_networks_are_in_training_mode_during_training_only_even_if_it_fails(name, monkeypatch):
@@ -123,15 +96,6 @@ def test_networks_are_in_training_mode_during_training_only_even_if_it_fails(nam
     with pytest.raises(RunError, match="stop"):
         learner.learn(stream[0])
     assert seen == [True] and not any(module.training for module in modules(learner))
-
-
-def test_tasks_may_differ_in_size_and_in_classes(name):
-    rng = np.random.default_rng(0)
-    counts = [30, 12, 7, 25, 40, 9, 3]
-    x, y = rng.normal(size=(sum(counts), 4)), np.repeat(np.arange(7), counts)
-    stream = Stream.split(x, y, tasks=[[6, 5], [0, 1, 2], [4, 3]])
-    result = learn(stream, make(name), seeds=2, device="cpu")
-    assert np.isfinite(result.matrix[:, 2]).all()
 
 
 def test_tasks_with_the_same_classes_share_one_head(name):
@@ -150,21 +114,6 @@ def test_accuracy_before_training_is_that_of_the_initial_weights(name):
     beginner = started(make(name), stream)
     beginner.meet(stream[0])
     np.testing.assert_allclose(untrained[:, 1], accuracy_of(beginner, stream[1]).numpy())
-
-
-def test_tasks_may_arrive_unannounced(name):
-    def tasks():
-        rng = np.random.default_rng(0)
-        for labels in (["a", "b"], ["c", "d", "e"], ["b"], ["e", "f"]):
-            yield rng.normal(size=(20 * len(labels), 4)), labels * 20
-
-    result = learn(arriving(tasks()), make(name), seeds=2, device="cpu")
-    known = learn(Stream.of(tasks()), make(name), seeds=2, device="cpu")
-    assert result.digest == known.digest
-    assert result.matrix.shape == (2, 4, 4)
-    tested = np.tri(4, dtype=bool)
-    tested[1, 2] = True  # the head of the third task exists before it
-    assert np.array_equal(np.isfinite(result.matrix[0]), tested)
 
 
 @pytest.mark.parametrize(

@@ -8,7 +8,7 @@ import pytest
 import torch
 import torch.nn.functional as F
 from scipy import stats
-from support.learners import HEADS, REHEARSE, SEEDS, make, numbered, reachable_tensors, started, vectors
+from support.learners import HEADS, REHEARSE, SEEDS, make, numbered, started, vectors
 from support.one_seed import midway
 
 from prer import learn
@@ -16,6 +16,7 @@ from prer.address import Address
 from prer.learners import LEARNERS, Learner
 from prer.learners.memory import SampleMemory, chosen, smallest
 from prer.nn.stacked import floats
+from prer.testing.tensors import reachable_tensors
 
 
 def test_a_memory_holds_copies_and_pads_what_becomes_wider():

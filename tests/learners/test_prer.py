@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import torch
 import torch.nn.functional as F
-from support.learners import TINY, TINY_OF, blobs, captured, one_head, pictures, reachable_tensors, started, tiny_prer
+from support.learners import TINY, TINY_OF, blobs, captured, one_head, pictures, started, tiny_prer
 
 from prer import Stream, learn
 from prer.densities.gaussian import Gaussian
@@ -15,6 +15,7 @@ from prer.learners.rehearsal import mixed
 from prer.nn.networks import Reshape
 from prer.nn.stacked import floats
 from prer.runs.experiment import merged
+from prer.testing.tensors import reachable_tensors
 
 
 def two_tasks(monkeypatch, **settings):

@@ -41,8 +41,11 @@ def refused(said, *overrides, **tables):
 @pytest.mark.parametrize(
     ("override", "said"),
     [
-        ("learner.name=prerr", r"unknown learner 'prerr', did you mean 'prer'\?$"),
-        ("learner.name=zzz", "^unknown learner 'zzz'; known are naive, [a-z, ]*prer$"),
+        ("learner.name=prerr", r"unknown learner 'prerr', did you mean 'prer'\? \(a learner of .* --plugin FILE\)$"),
+        (
+            "learner.name=zzz",
+            r"^unknown learner 'zzz'; known are naive, [a-z, ]*prer\b.* \(a learner of .* --plugin FILE\)$",
+        ),
         ("learner.name=", "unknown learner ''"),
         ("learner.name=5", "unknown learner 5"),
         ("learner.name=[1]", r"unknown learner \[1\]"),

@@ -1,8 +1,5 @@
 """Learners of a few units, small streams, and what a test sees of their training."""
 
-import gc
-import types
-
 import numpy as np
 import pytest
 import torch
@@ -27,6 +24,11 @@ TINY_OF = {
     "ewc": TINY | {"samples": 40},
     "dgr": TINY | {"epochs_generator": 10},
 } | dict.fromkeys(("lwf", "gem", "agem", "er", "replay", "der"), TINY_MEMORY)
+# Settings of `learner_checks` for ours, which choose the epochs.
+CHECKED = {
+    "prer": {"density": {"blocks": 2, "condition_size": 4}, "lr_autoencoder": 5e-3, "sparsity": 1e-3},
+    "ewc": {"samples": 40},
+} | {name: {"size": 40, "memory_batch": 16} for name in ("lwf", "gem", "agem", "er", "replay", "der")}
 BASELINES = sorted(set(LEARNERS) - {"naive", "joint", "prer"})
 REHEARSE = {"lwf", "gem", "agem", "er", "replay", "der"}  # those that keep samples
 SEEDS = (0, 4)
@@ -112,18 +114,3 @@ def captured(learner, task, monkeypatch):
         patch.setattr(type(learner), "train", train)
         learner.learn(task)
     return phases
-
-
-def reachable_tensors(root):
-    """Every tensor that is reachable from an object, through containers, closures and gradients."""
-    seen, waiting, tensors = set(), [root], []
-    while waiting:
-        thing = waiting.pop()
-        if id(thing) in seen or isinstance(thing, type | types.ModuleType):
-            continue
-        seen.add(id(thing))
-        if isinstance(thing, torch.Tensor):
-            tensors += [thing] if thing.grad is None else [thing, thing.grad]
-        elif not (isinstance(thing, types.FunctionType) and thing.__closure__ is None):
-            waiting += thing.__closure__ if isinstance(thing, types.FunctionType) else gc.get_referents(thing)
-    return tensors

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from prer.errors import InputError
+from prer.learners.registry import code_of
 from prer.runs.experiment import Experiment
 from prer.runs.folder import RunFolder
 
@@ -64,6 +65,9 @@ def ended_before(experiment: Experiment, out: Path) -> Outcome | None:
         return None
     try:
         folder.claim(experiment.is_same)
-        return None if folder.result is None else Outcome(experiment, folder, trained=False)
+        if folder.result is None:
+            return None
+        folder.check_code(code_of(type(experiment.learner)))
+        return Outcome(experiment, folder, trained=False)
     except InputError as error:
         return Outcome(experiment, folder, str(error), trained=False)

@@ -30,19 +30,21 @@ class Local(Engine):
     """Runs experiments as processes on this machine, `workers` at a time."""
 
     workers: int
+    options: tuple[str, ...] = ()  # options of `prer run` for every worker
 
     def run(self, experiments: Iterable[Experiment], out: Path) -> Runs:
         """Run the experiments that are not finished, each in a process of its own."""
-        return Processes(experiments, out, self.workers)
+        return Processes(experiments, out, self.workers, self.options)
 
 
 class Processes(Runs):
     """The runs of a local engine."""
 
-    def __init__(self, experiments: Iterable[Experiment], out: Path, workers: int) -> None:
+    def __init__(self, experiments: Iterable[Experiment], out: Path, workers: int, options: Sequence[str] = ()) -> None:
         known = [(experiment, ended_before(experiment, out)) for experiment in experiments]
         self.waiting: deque[Experiment] = deque(experiment for experiment, ended in known if not ended)
         self._workers: list[Worker] = []
+        self._options = options
         self._outcomes = self._run([ended for _, ended in known if ended], out, workers)
 
     @property
@@ -64,7 +66,7 @@ class Processes(Runs):
             try:
                 while self.waiting or self._workers:
                     while self.waiting and len(self._workers) < workers:
-                        self._workers.append(Worker(self.waiting.popleft(), out, Path(folder)))
+                        self._workers.append(Worker(self.waiting.popleft(), out, Path(folder), self._options))
                     for worker in [worker for worker in self._workers if worker.process.poll() is not None]:
                         self._workers.remove(worker)
                         yield worker.outcome()
@@ -77,7 +79,7 @@ class Processes(Runs):
 class Worker:
     """A process that runs one experiment."""
 
-    def __init__(self, experiment: Experiment, out: Path, folder: Path) -> None:
+    def __init__(self, experiment: Experiment, out: Path, folder: Path, options: Sequence[str] = ()) -> None:
         self.experiment, self.folder = experiment, RunFolder(experiment.path(out))
         file, self.errors = folder / f"{experiment.folder}.toml", folder / f"{experiment.folder}.err"
         file.write_text(experiment.to_toml(), "utf-8")
@@ -85,7 +87,7 @@ class Worker:
         # Nothing is ever written to its standard input, which closes when this process ends; then the worker ends, too.
         pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.DEVNULL, "start_new_session": True}
         with self.errors.open("wb") as errors:
-            self.process = subprocess.Popen(command(file, out), stderr=errors, env=environment(), **pipes)
+            self.process = subprocess.Popen([*command(file, out), *options], stderr=errors, env=environment(), **pipes)
 
     def outcome(self) -> Outcome:
         """The outcome of the process."""
