@@ -42,7 +42,7 @@ Embeddings and images that PRER remembers of MNIST after its five tasks, beside 
 [docs/figure2.png](docs/figure2.png), made by `prer reproduce figure2`.
 """
 DIRTY = """A commit that ends in -dirty: what ran was that commit with changes that were not committed yet (of the runs
-that are recorded in the repository, benchmarks/README.md says which). The digest is that of all that was learned: a run
+that are recorded in the repository, docs/benchmarks.md says which). The digest is that of all that was learned: a run
 that ends in the same one has learned the same.
 """
 
