@@ -14,7 +14,7 @@ from prer.address import Address
 from prer.bench.clock import Turn, alternate, repeated, summary
 from prer.densities.flow import Flow
 from prer.nn.stacked import stack
-from prer.training.step import Step
+from prer.training.loop import Step
 
 CLASSES, CONDITION, BLOCKS, LEVELS = 10, 16, 10, 2
 SAMPLES = 1024  # drawn at once

@@ -1,4 +1,4 @@
-"""Write REPRODUCIBILITY.md: every number of the paper's tables beside ours, from finished runs alone.
+"""Write REPRODUCIBILITY.md: every number of the paper's tables beside ours, from finished runs only.
 
 python benchmarks/reproducibility.py RUNS [NAME=PATH ...] [--fast] [-o REPRODUCIBILITY.md]
 
@@ -27,23 +27,24 @@ from prer.sweeps.engines.base import Outcome
 SECTIONS = {"table1": "Table 1", "significance": "Significance", "table2": "Table 2", "claims": "Claims"}
 HEAD = """# Reproducibility
 
-Every number of the tables of *Pseudo-Rehearsal for Continual Learning with Normalizing Flows* (Pomponi, Scardapane,
-Uncini 2020) beside ours. This file is written by `benchmarks/reproducibility.py` from the records of runs; no number of
-ours is typed by hand. What has no run says "not run".
+Every number in the tables of *Pseudo-Rehearsal for Continual Learning with Normalizing Flows* (Pomponi, Scardapane,
+Uncini 2020) beside ours. `benchmarks/reproducibility.py` writes this file from the records of runs; none of our numbers
+is typed by hand. "Not run" marks experiments that were not run.
 
 The setting is task-incremental: each task of two classes has a head of its own, and the task of a sample is given at
-test time, so that chance is 50 %. ER is the paper's embedding regularisation by stored samples, not experience replay;
-LWF is the paper's variant that rehearses, with 500 stored samples of each task and what was predicted of them.
-Above or below the paper's: by Welch's t-test, p below 0.05; other data: of that data set we had a part.
+test time, so chance is 50 %. ER is the paper's embedding regularisation with stored samples, not experience replay.
+LWF is the paper's variant with rehearsal: it stores 500 samples of each task and the old predictions for them.
+"Above" and "below" the paper mean p below 0.05 in Welch's t-test. "Other data" means that we had only a part of that
+data set.
 """
 FIGURE = """## Figure 2
 
-Embeddings and images that PRER remembers of MNIST after its five tasks, beside real ones:
+Embeddings and images that PRER generates after the five tasks of MNIST, beside real ones:
 [docs/figure2.png](docs/figure2.png), made by `prer reproduce figure2`.
 """
-DIRTY = """A commit that ends in -dirty: what ran was that commit with changes that were not committed yet (of the runs
-that are recorded in the repository, benchmarks/README.md says which). The digest is that of all that was learned: a run
-that ends in the same one has learned the same.
+DIRTY = """A commit that ends in -dirty means that commit with changes that were not committed yet; docs/benchmarks.md says which
+changes the recorded runs had. The digest covers everything that was learned: two runs with the same digest have learned
+the same.
 """
 
 

@@ -28,7 +28,7 @@ from prer.learners import LEARNERS
 from prer.runs.environment import environment
 from prer.runs.experiment import Experiment
 from prer.runs.learn import learn
-from prer.training.step import Step
+from prer.training.loop import Step
 
 NAMES = ("naive", "ewc", "er", "gem", "agem", "prer")
 AT = (1, 2, 5, 10, 20, 50, 100, 200, 500, 1000, 2000, 4000)  # steps whose weights are kept

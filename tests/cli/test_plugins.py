@@ -106,7 +106,7 @@ def test_a_saved_model_is_asked_with_its_plugin(capsys, tmp_path, finished, plug
     out = said_with_score(capsys, "predict", finished, "my.npz", "--task", 1, "--plugin", plugin)
     assert out.startswith("sample,label,seeds\n") and len(out.splitlines()) == 49
     assert "pulled cannot generate samples" in refused(capsys, "sample", finished, "--class", 1, "--plugin", plugin)
-    assert "generates nothing" in refused(capsys, "privacy", finished, "--plugin", plugin)
+    assert "cannot generate samples" in refused(capsys, "privacy", finished, "--plugin", plugin)
 
 
 def said_with_score(capsys, *arguments):

@@ -11,7 +11,7 @@ from prer import Stream, learn
 from prer.errors import InputError
 from prer.learners import LEARNERS, PRER, Joint, Learner, Naive
 from prer.runs.experiment import Experiment
-from prer.training.step import Step
+from prer.training.loop import Step
 
 
 @pytest.mark.parametrize("name", LEARNERS)

@@ -15,7 +15,7 @@ from prer.learners.registry import find
 from prer.models.model import Model, save_model
 from prer.runs.result import accuracy_of
 from prer.testing import learner_checks
-from prer.training.step import Step
+from prer.training.loop import Step
 
 
 @functools.cache

@@ -1,0 +1,175 @@
+"""The tables of README.md and docs/ say what the records say."""
+
+import json
+import re
+
+import numpy as np
+import pytest
+from support.benchmarks import RECORDS
+from support.documents import table, text_of
+
+from prer.paper import DATA, LITERAL, METHODS, variants
+from prer.paper.published import TABLE1
+from prer.paper.reproduce import clocks
+from prer.paper.tables import Value
+
+RESULTS, BENCHMARKS, RELIABILITY = "docs/results.md", "docs/benchmarks.md", "docs/reliability.md"
+ON = ("MNIST", "KMNIST-10k", "SVHN-46k", "CIFAR10")  # as columns; the order of DATA
+CHANGED = {  # the words of docs/results.md for variants
+    "nothing": "ours",
+    "no anchor": "no-anchor",
+    "no R": "no-r",
+    "neither R nor anchor": "augment-only",
+    "no generated samples, anchor only": "anchor-only",
+    "no generated samples, no anchor": "neither",
+    "generated pixels instead of embeddings (`dgr`, our networks)": "pixels",
+    "one Gaussian for each class instead of the flow": "gaussian",
+    "only the first coupling sees the class, as in the paper": "condition-first",
+    "everything as the paper states": "literal",
+    "everything as the paper states, without R": "literal-no-r",
+}
+
+
+def record(name):
+    return json.loads((RECORDS / name).read_text("utf-8"))
+
+
+def spread(metric, digits=2):
+    return str(Value(metric["mean"], metric["std"], digits))
+
+
+def mean(metric):
+    return str(Value(metric["mean"]))
+
+
+@pytest.fixture
+def results(recorded):
+    """The result of a run of the paper's tables, by table, data set and method."""
+    _, outcomes = recorded
+    return lambda name, data, method: outcomes[name][data, method].folder.result
+
+
+def test_the_readme_has_the_means_of_twenty_seeds(results):
+    rows = table("README.md", "method", *ON, "BWT, CIFAR10", "images kept, CIFAR10")
+    assert set(rows) == set(METHODS)
+    for method, row in rows.items():
+        found = [results("significance", data, method) for data in DATA]
+        kept = results("table2", "cifar10", method)["memory_samples"][-1]
+        assert row == [*(mean(r["accuracy"]) for r in found), mean(found[-1]["bwt"]), f"{kept:,}"]
+
+
+def test_accuracy_and_bwt_are_those_of_twenty_seeds(results):
+    found = re.findall(r"^(Accuracy|BWT):\n\n((?:\|.*\n)+)", text_of(RESULTS).replace("−", "-"), re.MULTILINE)
+    assert [name for name, _ in found] == ["Accuracy", "BWT"]
+    for name, text in found:
+        lines = [[cell.strip(" *") for cell in line.split("|")[1:-1]] for line in text.splitlines()]
+        rows, (columns, _) = {row[0]: row[1:] for row in lines[2:]}, lines[:2]
+        assert columns == ["method", *ON] and set(rows) == {*METHODS, "PRER in the paper"}
+        paper = [getattr(TABLE1[data]["prer"], name.lower()) for data in DATA]
+        assert rows.pop("PRER in the paper") == [str(Value(getattr(value, "mean", value))) for value in paper]
+        for method, row in rows.items():
+            assert row == [spread(results("significance", data, method)[name.lower()]) for data in DATA]
+
+
+def test_costs_are_those_of_one_seed(results):
+    names = ("samples kept", "floats kept", "seconds")
+    rows = table(RESULTS, "method", *(f"{name}, {data}" for name in names for data in ("MNIST", "CIFAR10")))
+    for method in METHODS:
+        found = [results("table2", data, method) for data in LITERAL]
+        kept = [f"{r[key][-1]:,}" for key in ("memory_samples", "memory_floats") for r in found]
+        assert rows[method] == kept + [f"{r['seconds']['total']:.1f}" for r in found]
+
+
+def test_table_1_is_that_of_five_seeds(results, runs):
+    rows = table(RESULTS, "five seeds", *ON)
+    for words, method in {"ours": "prer", "literal": "prer-literal"}.items():
+        for metric in ("Accuracy", "BWT"):
+            on = DATA if method == "prer" else LITERAL
+            found = [mean(results("table1", data, method)[metric.lower()]) if data in on else "" for data in DATA]
+            assert rows[f"{words}, {metric}"] == found
+    assert f"took {clocks(runs)['table1'].seconds:.0f} s on one H200" in text_of(RESULTS)
+
+
+def test_the_ablation_is_that_of_five_seeds(recorded):
+    columns = ("BWT, MNIST", "recognised, MNIST", "BWT, CIFAR10", "recognised, CIFAR10")
+    rows = table(RESULTS, "changed", *columns, "BWT is worse")
+    assert set(rows) == set(CHANGED)
+    for words, variant in CHANGED.items():
+        expected = []
+        for data in LITERAL:
+            folder = recorded[1]["claims"][data, variant].folder
+            seen = "" if variant == "pixels" else f"{np.mean(variants.agreement_of(folder)):.1f} %"
+            expected += [mean(folder.result["bwt"]), seen]
+        assert rows[words][:-1] == expected
+
+
+def test_the_digits_are_those_of_the_record():
+    columns = ("Accuracy", "BWT", "samples kept", "floats kept", "training")
+    rows = {name.split(",")[0]: row for name, row in table(RESULTS, "learner", *columns).items()}
+    found = {
+        r["result"]["learner"]: r["result"] for r in record("digits_cpu.json")["runs"] if r["result"]["seeds"][0] == 0
+    }
+    assert set(rows) == set(found)
+    for name, result in found.items():
+        kept = [f"{result[key][-1]:,}" for key in ("memory_samples", "memory_floats")]
+        assert rows[name] == [spread(result["accuracy"]), spread(result["bwt"]), *kept, seconds(result)]
+    boxes = text_of("README.md")
+    for row in np.array(found["prer"]["matrix"], float).mean(0):
+        assert "│ ".join(f"{value:6.2f} " for value in row if not np.isnan(value)) in boxes
+    for metric in ("accuracy", "bwt"):
+        assert f" {spread(found['prer'][metric])} │ {spread(found['naive'][metric]):>13} │" in boxes
+
+
+def seconds(result):
+    return f"{result['seconds']['total']:.0f} s"
+
+
+def test_methods_beside_avalanche_are_those_of_the_record():
+    rows = table(
+        BENCHMARKS, "method", *(f"{m}, {whose}" for m in ("Accuracy", "BWT") for whose in ("Avalanche", "ours"))
+    )
+    found = {}
+    for row in record("avalanche_digits.json")["rows"]:
+        found.setdefault((row["method"], row["strength"]), {})[row["whose"]] = row
+    expected = [
+        [spread(of[whose][m], 1) for m in ("accuracy", "bwt") for whose in ("theirs", "ours")] for of in found.values()
+    ]
+    assert len(rows) == 13 and [row for row in rows.values() if row not in expected] == []  # it leaves two rows out
+
+
+def test_own_data_is_that_of_the_record():
+    columns = ("samples in a task", "seeds", "nothing set", "best `like`", "its Accuracy", "difference")
+    expected, by_data = [], {}
+    for entry in record("own_data_h200.json")["entries"]:
+        if not entry["error"]:
+            by_data.setdefault(entry["data"], {})[entry["setting"]] = np.array(entry["accuracy"])
+    for of_data in by_data.values():
+        ours = of_data.pop("nothing set")
+        name = max(of_data, key=lambda setting: of_data[setting].mean())
+        gain = ours - of_data[name]
+        error = gain.std(ddof=1) / len(gain) ** 0.5
+        means = [f"{ours.mean():.2f}", name.removeprefix("like "), f"{of_data[name].mean():.2f}"]
+        expected.append([str(len(gain)), *means, f"{gain.mean():+.2f} ± {error:.2f}"])
+    assert sorted(row[1:] for row in table(BENCHMARKS, "data", *columns).values()) == sorted(expected)
+
+
+def test_costs_of_many_tasks_are_those_of_the_record():
+    columns = ("step, task 2", "step, task 50", "ratio", "floats kept, task 1", "floats kept, task 50")
+    expected = []
+    for found in record("cost_cpu.json")["learners"].values():
+        steps, floats = found["milliseconds per step"], found["floats kept"]
+        expected.append([f"{steps['2']:.2f}", f"{steps['50']:.2f}", f"{found['grows by']:.2f}"])
+        expected[-1] += [f"{floats['1']:,}", f"{floats['50']:,}"]
+    assert sorted(table(BENCHMARKS, "learner", *columns).values()) == sorted(expected)
+
+
+def test_damaged_folders_are_those_of_the_record():
+    columns = ("folders", "result", "error message", "failed run", "wrong result", "crash, hang, traceback")
+    found = record("fuzz_runs.json")
+    rows = table(RELIABILITY, "file", *columns)
+    assert set(rows) == {*found["kinds"], "all"}
+    for name, row in rows.items():
+        kind = found["total"] if name == "all" else found["kinds"][name]
+        broken = sum(kind[key] for key in ("crashes", "hangs", "tracebacks"))
+        counts = [*(kind[key] for key in ("folders", "results", "refused", "failed runs", "wrong results")), broken]
+        assert row == [f"{count:,}" for count in counts]
