@@ -1,6 +1,6 @@
 """Run the same short experiments with the code of two checkouts and check that not one number differs.
 
-python benchmarks/unchanged.py OLD NEW [--json FILE] [--only WORD] [--device cpu|cuda]
+python benchmarks/unchanged.py OLD NEW [--json FILE] [--only WORD] [--device cpu|cuda] [--data FOLDER]
 
 OLD and NEW are source checkouts, both with their C extension built in place (`python setup.py build_ext --inplace`). The
 Python that runs this script needs the packages of both. Every case is one `prer run` command that is run with either
@@ -12,6 +12,10 @@ checkout. These parts of the two run folders must be equal, bit by bit; times ar
     events   losses, accuracies and health in events.jsonl
     model    the tensors of model/model.safetensors, by name and content
     samples  what the memory generates after each task (memory/)
+
+Every shipped experiment file is a case, with one epoch: OLD's file with the code of both, and NEW's file with that of NEW.
+It trains on 40 samples of each class from FOLDER/mnist.npz, kmnist.npz, svhn.npz and cifar10.npz (arrays x and y), or on
+random images where there is none.
 
 Resumed cases are stopped by SIGTERM, continued by `prer resume`, and must end like a run that was never stopped.
 The script does not import prer: its modules may have other names in the two checkouts. Exit code 1 means a difference.
@@ -29,7 +33,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from importlib.metadata import version
 from pathlib import Path
 
@@ -39,6 +43,7 @@ from safetensors.numpy import load_file
 # Tensors that NEW calls by other names: a pattern of the new name and its replacement by the old one, as for re.sub.
 # The digest covers the names, so that of NEW is then computed again with the old names.
 RENAMED: dict[str, str] = {}
+LEARNERS_RENAMED = {"prer-variant": "prer"}  # by NEW, in result.json
 
 IGNORED = ("seconds", "version", "sha256")  # in results and events; sha256 covers the seconds
 KERNELS = ("on", "off")
@@ -136,6 +141,11 @@ RESUMED = {
     "gem": ("gem", ["learner.epochs=20"]),
     "lwf": ("lwf", ["learner.epochs=20"]),
 }
+# Shipped experiment files, and how to shorten them; settings of the flow have their old names, which NEW reads, too.
+FILES = ("prer/presets/*.toml", "prer/paper/configs/*.toml")
+ONE_EPOCH = {"": ["learner.epochs=1"], "prer": ["learner.epochs_autoencoder=1", "learner.epochs_flow=1"]}
+SHAPES = {"mnist": (28, 28), "kmnist": (28, 28), "svhn": (32, 32, 3), "cifar10": (32, 32, 3)}
+PER_CLASS = 40
 STOP_AFTER = 35  # lines of events.jsonl
 ATTEMPTS = 5  # to stop a run inside a phase: on a busy machine the signal may come late
 
@@ -147,14 +157,15 @@ class Case:
     settings: list[str]
     kernels: str = "on"
     resumed: bool = False
+    file: str = ""  # an experiment file, relative to a checkout
 
 
 class RunFailed(Exception):
     """A command ended with an exit code that was not expected."""
 
 
-def all_cases() -> dict[str, Case]:
-    """Every case by its name."""
+def all_cases(old) -> dict[str, Case]:
+    """Every case by its name; experiment files are those of the old checkout."""
     cases = {}
     for kernels in KERNELS:
         for learner in LEARNERS:
@@ -181,12 +192,37 @@ def all_cases() -> dict[str, Case]:
         cases[f"table {learner}"] = Case(settings(learner, ["stream.data=table.csv", "stream.label=kind"]))
     for name, (learner, overrides) in RESUMED.items():
         cases[f"resumed {name}"] = Case(settings(learner, [ABLATION_BASE[0], *overrides]), resumed=True)
+    for data, size in {"grey": "28x28x1", "colour": "32x32x3"}.items():
+        for kernels in KERNELS:
+            long = settings("prer", [f"stream.data={data}.npz", "learner.epochs_autoencoder=20"])
+            cases[f"resumed images {size}, prer, kernels {kernels}"] = Case(long, kernels, resumed=True)
+    for file in sorted(file for pattern in FILES for file in source_of(old).glob(pattern)):
+        data, _, learner = file.stem.partition("-")
+        short = [*ONE_EPOCH[""], *ONE_EPOCH.get(learner.removesuffix("-literal"), [])]
+        path = file.relative_to(source_of(old)).as_posix()
+        cases[f"file {file.stem}"] = Case([f"stream.data={data}.npz", "seeds=2", *short], file=path)
     return cases
 
 
 def settings(learner, overrides=()):
     short = SHORT.get(learner, ["learner.epochs=2"])
     return [f"learner.name={learner}", "seeds=2", *short, *overrides]
+
+
+def write_parts(folder, data):
+    """Write a small part of each data set of the shipped files; return where each comes from."""
+    sources, rng = {}, np.random.default_rng(1)
+    for name, shape in SHAPES.items():
+        sources[name] = "random images"
+        x, y = rng.integers(0, 256, (10 * PER_CLASS, *shape), np.uint8), np.arange(10 * PER_CLASS) % 10
+        if data and (data / f"{name}.npz").exists():
+            with np.load(data / f"{name}.npz") as arrays:
+                x, y = arrays["x"], arrays["y"]
+            rows = np.sort(np.concatenate([np.flatnonzero(y == label)[:PER_CLASS] for label in range(10)]))
+            x, y = x[rows], y[rows]
+            sources[name] = f"{len(x)} samples, sha256 {hashlib.sha256(x.tobytes()).hexdigest()[:12]}"
+        np.savez(folder / f"{name}.npz", x=x, y=y)
+    return sources
 
 
 def write_data(folder):
@@ -212,6 +248,10 @@ class Runner:
         """Run a case and return its run folder."""
         return self._folder(self._start(case, out))
 
+    def run_file_of(self, other):
+        """A function that runs a case with the experiment file of another checkout."""
+        return lambda case, out: self.run(replace(case, file=str(source_of(other) / case.file)), out)
+
     def run_resumed(self, case, out):
         """Run a case, stop it inside a phase, resume it, and return its run folder."""
         for attempt in range(ATTEMPTS):
@@ -230,7 +270,8 @@ class Runner:
         return folder
 
     def _start(self, case, out, **environment):
-        command = ["run", f"device={self.device}", *case.settings, "--quiet", "--out", str(out)]
+        file = [str(source_of(self.checkout) / case.file)] if case.file else []
+        command = ["run", *file, f"device={self.device}", *case.settings, "--quiet", "--out", str(out)]
         return self._prer(command, case.kernels, **environment)
 
     def _prer(self, command, kernels, **environment):
@@ -279,6 +320,7 @@ def contents(folder, renamed):
     """The parts of a run folder that must not change, as values that == compares, and which kernels computed."""
     result = json.loads((folder / "result.json").read_text())
     digest, matrix = result.pop("digest"), result.pop("matrix")
+    result["learner"] = LEARNERS_RENAMED.get(result["learner"], result["learner"])
     events = [json.loads(line) for line in (folder / "events.jsonl").read_text().splitlines()]
     tensors = load_file(folder / "model" / "model.safetensors")
     old_names = {renamed_back(name, renamed): tensor for name, tensor in tensors.items()}
@@ -321,6 +363,8 @@ def compare(case, runners, folder):
     for which, runner in runners.items():
         renamed = RENAMED if which == "new" else {}
         ways = {which: runner.run} | ({f"{which} resumed": runner.run_resumed} if case.resumed else {})
+        if case.file and which == "new":
+            ways["new, old file"] = runner.run_file_of(runners["old"].checkout)
         for name, run in ways.items():
             begin = time.perf_counter()
             try:
@@ -372,9 +416,10 @@ def main():
     parser.add_argument("new", type=Path)
     parser.add_argument("--json", type=Path, help="write the record there")
     parser.add_argument("--only", default="", metavar="WORD", help="only cases with this text in their name")
+    parser.add_argument("--data", type=Path, help="the folder with parts of the data sets")
     parser.add_argument("--device", default="cpu", choices=("cpu", "cuda"))
     options = parser.parse_args()
-    cases = {name: case for name, case in all_cases().items() if options.only in name}
+    cases = {name: case for name, case in all_cases(options.old.resolve()).items() if options.only in name}
     if not cases:
         sys.exit(f"no case has {options.only!r} in its name")
     checkouts = {"old": options.old.resolve(), "new": options.new.resolve()}
@@ -383,6 +428,7 @@ def main():
     with tempfile.TemporaryDirectory() as temporary:
         data = Path(temporary)
         write_data(data)
+        parts = write_parts(data, options.data)
         runners = {which: Runner(checkout, data, options.device) for which, checkout in checkouts.items()}
         for number, (name, case) in enumerate(cases.items()):
             records[name] = compare(case, runners, data / str(number))
@@ -405,6 +451,7 @@ def main():
             "python": platform.python_version(),
             "packages": {package: version(package) for package in packages},
             "hardware": hardware(options.device),
+            "data of the files": parts,
             "kernels": kernels,
             "totals": totals,
             "cases": records,
