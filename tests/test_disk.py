@@ -104,7 +104,7 @@ def test_only_ordinary_files_are_read(tmp_path):
     (tmp_path / "link").symlink_to("a")
     os.mkfifo(tmp_path / "pipe")
     for name in ("link", "pipe", "."):
-        with pytest.raises(ValueError, match="is no ordinary file"):
+        with pytest.raises(ValueError, match="is not a regular file"):
             content(tmp_path / name, 100)
     with pytest.raises(FileNotFoundError):
         content(tmp_path / "nothing", 100)
@@ -125,7 +125,7 @@ def test_a_file_is_written_through_a_link(tmp_path):
 
 
 def test_what_is_no_file_is_refused(tmp_path):
-    said = f"cannot write {tmp_path}: this is not a file; give another -o"
+    said = f"cannot write {tmp_path}: it is not a regular file; give another -o"
     for refuse in (lambda: write_output(tmp_path, b"", "-o"), lambda: check_output(tmp_path, "-o")):
         with pytest.raises(InputError) as caught:
             refuse()

@@ -30,7 +30,7 @@ def test_the_command_prints_tables_and_writes_json(monkeypatch, tmp_path, capsys
 @pytest.mark.parametrize(
     ("arguments", "text"),
     [
-        (["--device", "tpu"], "device 'tpu' is not there"),
+        (["--device", "tpu"], "device 'tpu' is not available"),
         (["--json", "no/such/folder/bench.json"], "give another --json"),
     ],
 )

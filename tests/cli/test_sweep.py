@@ -131,8 +131,8 @@ def test_a_log_names_the_steps_for_many_points(capsys, monkeypatch, workers):
     Path("sweep.toml").write_text(GRID)
     lines = called(capsys, "sweep", "sweep.toml", "learner.epochs=2")[1].splitlines()
     assert lines[0] == "checking the points of the sweep: 4"
-    assert lines[1].startswith("points of the sweep: 4")
-    assert lines[2] == "looking for points that are finished: 4"
+    assert lines[1].startswith("4 points in the sweep")
+    assert lines[2] == "checking which points are finished: 4"
 
 
 # -- the table and the best ------------------------------------------------------------------------------------------
@@ -161,7 +161,7 @@ def test_a_sweep_repeats_warnings_of_its_runs_and_warns_of_a_winner_near_chance(
     for point in points:
         finish(point, accuracy=53.0)
         (Path("runs") / point.folder / "environment.json").write_text(json.dumps({"warnings": ["too few steps"]}))
-    told = f"warning: {points[0].folder} learned a task to 53.0 % on average; guessing reaches 50 %\n"
+    told = f"warning: {points[0].folder}: on average, tasks reach only 53.0 % after training; chance level is 50 %\n"
     for command in ("run", "best"):
         out = called(capsys, "sweep", command, "sweep.toml")[1]
         assert out.count("warning: too few steps\n") == 1 and told in out
@@ -175,8 +175,8 @@ def test_the_best_is_the_first_with_the_highest_mean_and_others_are_counted(caps
     code, out, err = called(capsys, "sweep", "best", "sweep.toml", "-o", "found.toml")
     assert (code, err) == (0, "")
     assert f"{points[1].folder} has the best accuracy, 70.50; points compared: 2" in out
-    assert "warning: 1 not finished and 1 not begun, so not compared" in out
-    assert "warning: it was found on the test part" in out
+    assert "warning: points left out of the comparison: 1 not finished and 1 not started" in out
+    assert "warning: it was selected on the test part" in out
     assert Experiment.read(Path("found.toml")) == points[1]
 
 
@@ -185,7 +185,7 @@ def test_what_was_found_on_a_validation_part_is_tested_on_the_test_part(capsys):
     for i, point in enumerate(points):
         finish(point, accuracy=90 + i)
     _, out, _ = called(capsys, "sweep", "best", "sweep.toml", "stream.validation=0.25")
-    assert "warning" not in out and "tested on the test part" in out
+    assert "warning" not in out and "uses the test part" in out
     assert Experiment.read(Path("best.toml")).hash == sweep(GRID).points()[3].hash != points[3].hash
 
 
@@ -237,7 +237,7 @@ def test_a_sweep_runs_every_point_in_its_folder_and_prints_a_line_for_each(swept
     points = Sweep.read(cwd / "sweep.toml").points()
     assert {path.name for path in (cwd / "runs").iterdir()} == {p.folder for p in points}
     first, waiting, *lines = done.stdout.splitlines()[:4]
-    assert first == "points of the sweep: 2; run folders: runs"
+    assert first == "2 points in the sweep; folder of runs: runs"
     assert waiting.endswith(", ".join(p.folder for p in points))
     assert [line.split("/")[0] for line in lines] == ["1", "2"]
     assert all(re.fullmatch(r"\d/2  digits-naive-[0-9a-f]{8}  Accuracy [\d.]+  .* left", line) for line in lines)
@@ -264,11 +264,11 @@ def test_a_repeated_sweep_trains_nothing_and_its_best_is_the_first_of_its_table(
 def test_a_failed_point_is_reported_and_the_others_go_on(capsys):
     Path("sweep.toml").write_text(BASE + '[axes]\n"learner.lr" = [1e30, 0.1]\n')
     code, out, err = called(capsys, "sweep", "sweep.toml", "--workers", "2")
-    assert (code, err) == (1, "prer: 1 of 2 points failed; the sweep again tries them again\n")
+    assert (code, err) == (1, "prer: 1 of 2 points failed; run the sweep again to retry them\n")
     assert re.search(r"^\d/2  digits-naive-\w{8}  failed: the loss of seed 0 became .* lower learning rate", out, re.M)
     assert re.search(r"^\d/2  digits-naive-\w{8}  Accuracy", out, re.M)
     assert len(rows(out)) == 1
-    assert "warning: 1 not finished" in called(capsys, "sweep", "best", "sweep.toml")[1]
+    assert "warning: points left out of the comparison: 1 not finished" in called(capsys, "sweep", "best", "sweep.toml")[1]
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGKILL])

@@ -20,7 +20,7 @@ def test_the_label_is_the_column_that_is_named_or_the_last():
         (["a", "b", "a"], "", "^two columns are called 'a'"),
         (["a"], "", "^one column only; a table needs features and a label"),
         (["1.5", "2", "x"], "", "^its first line holds numbers"),
-        (["a", "b"], "c", "^no column 'c'; known are a, b$"),
+        (["a", "b"], "c", "^no column 'c'; known: a, b$"),
         (["height", "label"], "lable", r"^no column 'lable', did you mean 'label'\?$"),
     ],
 )

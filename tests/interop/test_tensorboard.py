@@ -17,7 +17,7 @@ def events(run, kind):
 
 def test_tensorboard_reads_back_what_the_run_says(finished, tmp_path, capsys):
     main(["track", str(finished), "--logdir", str(tmp_path)])
-    assert "numbers, below" in capsys.readouterr().out
+    assert "values written to" in capsys.readouterr().out
     for place, seed in enumerate((3, 8)):
         board = EventAccumulator(str(tmp_path / finished.name / f"seed-{seed}"))
         board.Reload()

@@ -40,7 +40,7 @@ def refused(said, *overrides, **tables):
     ("override", "said"),
     [
         ("learner.name=prerr", r"unknown learner 'prerr', did you mean 'prer'\?$"),
-        ("learner.name=zzz", "^unknown learner 'zzz'; known are naive, [a-z, ]*prer$"),
+        ("learner.name=zzz", "^unknown learner 'zzz'; known: naive, [a-z, ]*prer$"),
         ("learner.name=", "unknown learner ''"),
         ("learner.name=5", "unknown learner 5"),
         ("learner.name=[1]", r"unknown learner \[1\]"),

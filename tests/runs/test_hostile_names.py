@@ -31,7 +31,7 @@ def test_names_of_folders_are_printed_as_text(capsys, run, done):
     assert harmless(refused(capsys, "show", named))
     named = run.rename(run.with_name("b" + ESCAPES.replace("/", "|")))
     code, out, _ = outcome(capsys, "resume", named)
-    assert code == 0 and harmless(out) and "going on from" in out
+    assert code == 0 and harmless(out) and "resuming" in out
 
 
 @pytest.mark.parametrize("where", ["key", "value", "nested"])

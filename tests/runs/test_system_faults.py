@@ -111,7 +111,7 @@ def test_a_folder_that_may_not_be_entered_is_skipped(run, finished, here, comman
     finally:
         closed.chmod(0o755)
     assert (code, err) == (0, "")  # the data lies where we are
-    assert "It means" in out
+    assert "Meaning: " in out
     assert digest(folder) == digest(finished)
 
 
