@@ -141,4 +141,4 @@ def _explained(file: Path, option: str) -> Iterator[None]:
     try:
         yield
     except OSError as error:
-        raise InputError(f"cannot write {file}: {error.strerror}; give another {option}") from None
+        raise InputError(f"cannot write {file}: {error.strerror}; use another {option}") from None

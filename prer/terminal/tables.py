@@ -213,15 +213,17 @@ def show_catalogue(console: Console, entries: Iterable[Entry]) -> None:
     for column in ("licence", "status"):
         table.add_column(column)
     for entry in entries:
-        there = (
-            "built in"
-            if entry.built_in
-            else "available"
-            if entry.local_form()
-            else f"{decimal(entry.size)} to download"
-        )
+        status = "available" if entry.local_form() else f"{decimal(entry.size)} to download"
         shape, classes = "x".join(map(str, entry.shape)), str(len(entry.classes) or 10)
-        table.add_row(entry.name, entry.title, f"{entry.samples:,}", shape, classes, entry.licence, there)
+        table.add_row(
+            entry.name,
+            entry.title,
+            f"{entry.samples:,}",
+            shape,
+            classes,
+            entry.licence,
+            "built in" if entry.built_in else status,
+        )
     whole(console, table)
 
 

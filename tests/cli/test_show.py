@@ -32,8 +32,8 @@ def test_show_of_several_skips_other_folders_and_counts_them(capsys, finished):
     (finished.parent / "empty").mkdir()
     shown = said(capsys, "show", *sorted(finished.parent.iterdir()))
     assert finished.name in shown and shown.splitlines()[-1] == "skipped 2 paths that are not run folders"
-    assert "empty is not a run's folder" in refused(capsys, "show", finished.parent / "empty")
-    assert "notes.txt is not a run's folder" in refused(capsys, "show", *[finished.parent / "notes.txt"] * 2)
+    assert "empty is not a run folder" in refused(capsys, "show", finished.parent / "empty")
+    assert "notes.txt is not a run folder" in refused(capsys, "show", *[finished.parent / "notes.txt"] * 2)
 
 
 def test_show_of_a_folder_shows_the_runs_in_it(capsys, finished):

@@ -108,7 +108,7 @@ def test_a_process_killed_between_any_two_writes_leaves_a_run_that_goes_on(capsy
     if at > 1:
         assert_resumes(capsys, only_run(here), finished)
     else:  # nothing but a part of its experiment was written
-        assert "is not a run's folder" in outcome(capsys, "resume", only_run(here))[2]
+        assert "is not a run folder" in outcome(capsys, "resume", only_run(here))[2]
         assert outcome(capsys, *RUN)[0] == 0 and digest(only_run(here)) == digest(finished)
 
 

@@ -91,9 +91,9 @@ class Worker:
         """The outcome of the process."""
         self.process.communicate()
         code, lines = self.process.returncode, self.errors.read_text("utf-8", "replace").splitlines()
-        error = lines[-1].removeprefix("prer: ") if lines else f"its process ended with {code}"
+        error = lines[-1].removeprefix("prer: ") if lines else f"its process ended with exit code {code}"
         if code < 0:
-            error = f"its process was ended by {signal.Signals(-code).name}"
+            error = f"its process was killed by {signal.Signals(-code).name}"
         return Outcome(self.experiment, self.folder, error if code else "")
 
 

@@ -39,9 +39,9 @@ def test_an_npz_gives_the_arrays_as_they_are(tmp_path_factory, kind, shape, n, t
 @pytest.mark.parametrize(
     ("more", "said"),
     [
-        ({"x_test": X2[:, :8]}, "other shapes or types"),
-        ({"x_test": X2 / 255}, "other shapes or types"),
-        ({"y_test": Y2.astype(str)}, "numbers and of the other strings"),
+        ({"x_test": X2[:, :8]}, "different shapes or types"),
+        ({"x_test": X2 / 255}, "different shapes or types"),
+        ({"y_test": Y2.astype(str)}, "numbers and those of the other strings"),
         ({"y_test": Y2[:2]}, "3 samples and y has 2 labels"),
         ({"y_train": Y[:2]}, "7 samples and y has 2 labels"),
         ({"y_train": np.where(Y, np.nan, 0)}, "labels are missing"),
