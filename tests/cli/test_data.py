@@ -112,7 +112,10 @@ def test_check_names_the_first_damaged_file(tiny, capsys, names):
         (place / name).write_bytes(b"damaged")
     (place / "t10k-images-idx3-ubyte.gz").write_bytes(gzip.compress(b"other"))
     out, err = said(capsys, "data", "check", *names, code=2)
-    assert err == f"prer: {place / 'train-labels-idx1-ubyte.gz'} is damaged; `prer data fetch mnist` gets it anew\n"
+    assert (
+        err
+        == f"prer: {place / 'train-labels-idx1-ubyte.gz'} is damaged; download it again with: prer data fetch mnist\n"
+    )
     assert (out.count("damaged"), out.count("mnist: ok")) == (3, 1)
 
 

@@ -83,8 +83,8 @@ def test_names_that_are_numbers_may_be_in_any_order(tmp_path, capsys):
 
 
 WRONG = {
-    "one missing": (lambda f: f.drop(columns="age"), r"\(missing: 'age'\); add what is missing; their order"),
-    "one more": (lambda f: f.assign(city=1), r"\(unknown: 'city'\); leave out what is unknown; their"),
+    "one missing": (lambda f: f.drop(columns="age"), r"\(missing: 'age'\); add the missing columns; their order"),
+    "one more": (lambda f: f.assign(city=1), r"\(unknown: 'city'\); remove the unknown columns; their"),
     "one more, of text": (lambda f: f.assign(city="rome"), r"\(unknown: 'city'\)"),
     "another name": (
         lambda f: f.rename(columns={"age": "AGE"}),
@@ -114,7 +114,7 @@ def test_no_name_of_a_column_reaches_the_terminal_as_it_is(model, tmp_path, caps
 
 def test_a_table_without_a_header_is_told_from_one_with_other_columns(model, tmp_path, capsys):
     table()[FEATURES].to_csv(tmp_path / "new.csv", index=False, header=False)
-    assert "its first line holds numbers; give a header" in refused(model, tmp_path / "new.csv", capsys)
+    assert "its first line contains numbers; add a header" in refused(model, tmp_path / "new.csv", capsys)
 
 
 @pytest.mark.parametrize("label", ["", "nan", "0.5"])
@@ -251,8 +251,8 @@ def test_grey_images_get_the_colours_of_the_model(tmp_path, capsys):
 
 def test_what_a_model_cannot_be_asked_is_said(model, seen, tmp_path, capsys):
     Image.new("L", (12, 12)).save(tmp_path / "x.png")
-    assert "it is an image, and the model was trained on vectors" in refused(model, tmp_path / "x.png", capsys)
+    assert "it is an image, but the model was trained on vectors" in refused(model, tmp_path / "x.png", capsys)
     table().to_csv(tmp_path / "x.csv", index=False)
-    assert "the model was trained on images, and this is a table" in refused(seen[0], tmp_path / "x.csv", capsys)
+    assert "the model was trained on images, but this is a table" in refused(seen[0], tmp_path / "x.csv", capsys)
     (tmp_path / "empty").mkdir()
     assert "no images in it" in refused(seen[0], tmp_path / "empty", capsys)

@@ -73,7 +73,10 @@ WRONG = {
     "budget 0": ("budget = 0\n[draws]\nseeds = [1, 2]", "budget=0: must be at least 1"),
     "budget a word": ('budget = "many"\n[draws]\nseeds = [1, 2]', "budget='many': a whole number is wanted"),
     "draw below 0": ("draw = -1", "draw=-1: must be at least 0"),
-    "huge": (AXES + "\n".join(f'"learner.{k}" = {list(range(50))}' for k in "abc"), "125,000 points, more than the limit of 100,000"),
+    "huge": (
+        AXES + "\n".join(f'"learner.{k}" = {list(range(50))}' for k in "abc"),
+        "125,000 points, more than the limit of 100,000",
+    ),
     "huge budget": ("budget = 100001\n[draws]\nseeds = {low = 1, high = 9}", "100,001 points"),
     "base itself": ('base = "sweep.toml"', "base='sweep.toml' is the sweep itself"),
     "base by another path": ('base = "../{here}/sweep.toml"', "is the sweep itself"),

@@ -76,9 +76,9 @@ def test_everything_at_once_and_the_document_about_it(capsys, monkeypatch, tmp_p
 def test_missing_data_is_named_in_the_cells(capsys, tmp_path):
     fake_run_of(tmp_path / "runs", plan.of_table1(Request())["mnist", "prer"], [99.0] * 5, [-1.0] * 5)
     out, err = told(capsys, "table1", "--only", "mnist,prer,naive", code=1)
-    assert "mnist: mnist is not here and PRER_OFFLINE is set" in out and "1 run is missing" in err
+    assert "mnist: mnist is not downloaded and PRER_OFFLINE is set" in out and "1 run is missing" in err
     text = (tmp_path / "runs/table1.md").read_text("utf-8")
-    assert "| Naive | failed: mnist is not here" in text and "| PRER | -1.00 ± 0.00 | 98.33 ± 0.00 |" in text
+    assert "| Naive | failed: mnist is not downloaded" in text and "| PRER | -1.00 ± 0.00 | 98.33 ± 0.00 |" in text
 
 
 def test_a_failed_run_is_named_in_its_cell(capsys, tmp_path, monkeypatch):
