@@ -258,7 +258,7 @@ class Calls:
         self.loose = {}  # files not yet flushed to disk: a handle, and the length that is safe
 
     def watch(self):
-        """Begin."""
+        """Replace the calls by counted ones."""
         prer.runs.checkpoint.Pace.due = lambda pace: True  # the same checkpoints in every run
         self.fsync = os.fsync
         for name in ("mkdir", "open", "rename", "replace", "unlink", "rmdir"):
@@ -367,7 +367,7 @@ def at_a_call(measure, run, rng, at, power):
         run.note(process.wait(), process.doing)
     run.note(run.process(rng).wait(), None)  # a finished run stays as it is
     if saved and "resumed" not in json.loads((run.path / "environment.json").read_text()):
-        raise Failed("it began anew, although a checkpoint was finished")
+        raise Failed("it started over, although a checkpoint was finished")
 
 
 @dataclass

@@ -62,7 +62,7 @@ STATED = {"classes_per_task": 2, "shuffle": False, "resplit": 0.2, "dropout": 0.
 STATED |= {"lr_autoencoder": 1e-3, "lr_flow": 1e-4, "augment": True, "density": "flow", "levels": 2, "blocks": 10}
 STATED |= {"norm": "running", "condition": "first", "one_hot": True, "class_prior": False, "bounded": False}
 STATED |= {"permutation": "random", "anchor": 0.0, "temperature": 1.0}
-# What it then implies, for the files that deviate in nothing: rates that it does not let fall, one place in the one-hot
+# What it implies, for the literal files: learning rates without decay, one place in the one-hot
 # vector for each class there will be, and a flow that learns its own samples of the past.
 IMPLIED = {"decay_autoencoder": False, "decay_flow": False, "condition_size": 10, "reencode": False}
 SIZES = {"lwf": 500, "gem": 500, "er": 500}  # of memories, for each task

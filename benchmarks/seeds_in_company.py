@@ -5,9 +5,9 @@
 Trains on the built-in digits with the shipped settings, except for five epochs of every classifier, on one CPU thread. It
 compares seed 0 of two runs: its weights after some steps and at the end, and the cells of its matrix.
 
-- company: alone, and beside seeds 1 to 4.
+- company: alone, and together with seeds 1 to 4.
 - seed by seed: the same, but Adam updates one seed after another, so that its loops end where they end for seed 0 alone.
-- float64: alone and beside seeds 1 to 4, in double precision (initial weights and noise are other numbers there).
+- float64: the same in double precision (with different initial weights and noise).
 - nudged: alone, and alone with the encoder's initial weights changed by 1e-7 of their size. A control without neighbours.
 """
 

@@ -87,7 +87,7 @@ def as_seeds(seeds: int | Iterable[int]) -> tuple[int, ...]:
 
 
 def as_device(device: str) -> str:
-    """The device to run on; "auto" takes a GPU if there is one."""
+    """The device to run on; "auto" selects a GPU if there is one."""
     if device == "auto":
         return "cuda" if torch.cuda.is_available() else "cpu"
     try:

@@ -44,8 +44,8 @@ def read(path: Path, *, label: str = "", size: int = 0, fit: Fit = "resize", onl
     Args:
         path: a file or folder; see the modules in `formats`.
         label: label column of a table; empty: the last.
-        size: side in pixels to which all images of a folder or zip are brought; 0 leaves them as they are.
-        fit: how they are brought to that size, "resize" or "pad".
+        size: height and width in pixels after resizing, for images in a folder or zip; 0 leaves them unchanged.
+        fit: how images are fitted to that size, "resize" or "pad".
         only: names of the files to use in a folder; empty: all.
     """
     with _readable(path):

@@ -43,7 +43,7 @@ class Evidence:
 
 
 def judged(runs: Mapping[str, Outcome], pairs: Sequence[Pair]) -> dict[Pair, Both]:
-    """Comparisons of the pairs of which both have run, Holm-corrected over all of them and both metrics."""
+    """Comparisons of the pairs in which both have run, Holm-corrected over all pairs and both metrics."""
     values = {(a, b, m): (values_of(runs.get(a), m), values_of(runs.get(b), m)) for a, b in pairs for m in METRICS}
     tests = compared(values)
     return {(a, b): Both(*(tests[a, b, m] for m in METRICS)) for a, b in pairs if (a, b, "bwt") in tests}
@@ -62,7 +62,7 @@ def by(rule: Callable[..., str]) -> Callable[..., Verdict]:
 
 
 def _reasons(outcomes: Sequence[Outcome | None]) -> str:
-    """Why there is no verdict: errors of runs, or "not decided", as one seed decides nothing."""
+    """Why there is no verdict: errors of runs, or "not decided" for a single seed."""
     return "; ".join(dict.fromkeys(missing(outcome) for outcome in outcomes if not result_of(outcome))) or OPEN
 
 
@@ -212,7 +212,7 @@ def of_er_and_gem(evidence: Evidence) -> Verdict:
 
 
 def of_generators(evidence: Evidence) -> Verdict:
-    """Judge the costs of ours against pixels; seconds were measured beside other runs and refute nothing."""
+    """Judge the costs of ours against pixels; seconds were measured with other runs in parallel, so they cannot refute a claim."""
     names = (OURS, "pixels")
     costs = _costs({name: evidence.runs[name] for name in names if name in evidence.runs})
     if len(costs) < len(names):

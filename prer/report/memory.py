@@ -1,4 +1,4 @@
-"""What a run's memory holds, from its saved samples and its model.
+"""The memory view of a run, from its saved samples and its model.
 
 Nothing in a run folder is executed: tensors are safetensors, settings are TOML. Data is read only if it needs no
 download and the run folder contains its checksum. Otherwise a folder from someone else could make the page show files
@@ -30,7 +30,7 @@ MOST_WIDTH, MOST_SEEDS, MOST_TASKS = 4096, 100, 1000
 
 
 def remembered(run: Run) -> MemoryView:
-    """What can be shown of a run's memory."""
+    """The memory view of a run, with notes on missing parts."""
     model, why = None, "the run is not finished"
     if run.state == "finished":
         model, why = _loaded(run.path.resolve(), _stamp(run.path))

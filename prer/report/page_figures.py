@@ -103,7 +103,7 @@ def _not_too_many(rows: dict[str, np.ndarray], most: int = 12) -> dict[str, np.n
 
 
 def kept(run: Run, key: str, task: int) -> int | float | None:
-    """What is kept after a task, from the result or, before there is one, from the events; None: unknown."""
+    """Size of the memory after a task, from the result or, without one, from the events; None: unknown."""
     values = run.result.get(key) if run.result else None
     value = values[task] if isinstance(values, list) and task < len(values) else run.story.kept.get(task, {}).get(key)
     return value if is_number(value) else None

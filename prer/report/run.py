@@ -25,7 +25,7 @@ class Run:
     Attributes:
         path: its folder.
         state: finished, not finished, failed, or damaged.
-        notes: what is wrong or missing, a sentence each.
+        notes: sentences about faults and missing files.
         result: the content of result.json, or None.
         experiment: the tables of experiment.toml; empty if it cannot be read.
         toml: the text of experiment.toml.

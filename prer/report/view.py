@@ -1,4 +1,4 @@
-"""One run as the page shows it: tables of numbers, and figures beside them."""
+"""The view of one run on the page: tables and figures."""
 
 # S seeds, M tasks
 
@@ -51,7 +51,7 @@ UNSENT = ("folder", "context", "warnings")  # parts of the environment that are 
 
 @dataclass
 class View:
-    """What the page template needs of one run."""
+    """Values of one run for the page template."""
 
     run: Run
     number: int

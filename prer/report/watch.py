@@ -29,7 +29,7 @@ def report(folders: Sequence[Path], file: Path, say: Say, *, watch: bool = False
 
 
 def _tell(runs: Sequence[Run], complaints: Sequence[str], say: Say) -> None:
-    """Report what is wrong with runs and folders."""
+    """Print the notes on runs and folders."""
     for run in runs:
         for note in run.notes:
             say(f"{run.name}: {note}")

@@ -43,7 +43,7 @@ def _is_run(folder: Path, signs: Sequence[str]) -> bool:
 
 
 def counterpart(run: RunFolder, learner: str) -> RunFolder | None:
-    """The finished run of a learner beside this one, with the same stream, data and seeds.
+    """The finished run of another learner in the same folder, with the same stream, data and seeds.
 
     None if there is none, or several: then it is unclear which of them to compare with.
     """

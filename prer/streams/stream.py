@@ -218,7 +218,9 @@ class Stream:
 
 
 def _split(task: Task) -> Split:
-    assert isinstance(task.split, Split)  # only merged tasks have another kind of split, and no stream holds those
+    assert isinstance(
+        task.split, Split
+    )  # only merged tasks have another kind of split, and they are never part of a stream
     return task.split
 
 

@@ -40,7 +40,7 @@ class Sweep:
 
     @classmethod
     def read(cls, path: Path, overrides: Sequence[str] = ()) -> Sweep:
-        """A sweep from a TOML file; an override holds for all points, and replaces an axis or draw of its key."""
+        """A sweep from a TOML file; an override applies to all points, and replaces an axis or draw of the same key."""
         with reading(path, "a sweep in TOML"):
             given: dict[str, Any] = {}
             for override in overrides:

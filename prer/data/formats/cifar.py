@@ -18,7 +18,7 @@ from prer.errors import InputError
 from prer.text import shown
 
 PIXELS = 3 * 32 * 32
-RECORDS_READ = 1000  # records at a time, so that memory never holds all records of a file beside its images
+RECORDS_READ = 1000  # records at a time, so that memory never holds both all records of a file and its images
 MEMBERS = 10_000  # maximum members of an archive; CIFAR's have nine
 LIMITS = {1: (10,), 2: (20, 100)}  # number of label bytes in a record: number of labels for each of them
 
@@ -26,7 +26,7 @@ Open = Callable[[], AbstractContextManager[Readable]]
 
 
 class Batch(NamedTuple):
-    """A file of records: label bytes, of which the last one is used, and pixels."""
+    """A file of records: label bytes (the last one is used) and pixels."""
 
     name: str
     size: int

@@ -83,7 +83,7 @@ def _blocks(rows: Iterable[list[str]], width: int) -> Iterator[tuple[int, list[l
 def _floats(block: list[list[str]], names: Sequence[str], start: int, by: str) -> np.ndarray:
     flat = list(itertools.chain.from_iterable(block))
     try:
-        if any("_" in text for text in flat):  # Python takes 1_000 for a number
+        if any("_" in text for text in flat):  # Python parses 1_000 as a number
             raise ValueError
         with np.errstate(over="ignore"):
             values = np.array(list(map(float, flat)), np.float64).astype(np.float32)

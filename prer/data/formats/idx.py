@@ -62,7 +62,7 @@ def read(folder: Path, paths: Sequence[Path]) -> Data:
 
 
 def _pairs(folder: Path, paths: Sequence[Path]) -> list[Pair]:
-    """Pair image and label files by the rest of their names; of a file and its .gz, take the unpacked one."""
+    """Pair image and label files by the rest of their names; if a file also exists as .gz, use the unpacked one."""
     chosen = {path.name.removesuffix(".gz"): path for path in sorted(paths, reverse=True)}
     found: dict[tuple[str, int], Idx] = {}
     for name, path in chosen.items():

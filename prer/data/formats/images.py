@@ -50,8 +50,8 @@ def read(
 
     Args:
         path: a folder or a zip.
-        size: side in pixels to which images are brought; 0 leaves them as they are.
-        fit: how they are brought to that size, "resize" or "pad".
+        size: height and width in pixels after resizing; 0 leaves images unchanged.
+        fit: how images are fitted to that size, "resize" or "pad".
         only: names of the files to use in a folder; empty: all.
         known: how the data of a model was read, if these are to be predicted; class folders are then optional.
     """
