@@ -212,7 +212,7 @@ def of_er_and_gem(evidence: Evidence) -> Verdict:
 
 
 def of_generators(evidence: Evidence) -> Verdict:
-    """Judge the costs of ours against pixels; seconds were measured with other runs in parallel, so they cannot refute a claim."""
+    """Judge the costs of ours against pixels; seconds were measured with runs in parallel, so they refute nothing."""
     names = (OURS, "pixels")
     costs = _costs({name: evidence.runs[name] for name in names if name in evidence.runs})
     if len(costs) < len(names):

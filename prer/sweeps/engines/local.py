@@ -81,7 +81,7 @@ class Worker:
         self.experiment, self.folder = experiment, RunFolder(experiment.path(out))
         file, self.errors = folder / f"{experiment.folder}.toml", folder / f"{experiment.folder}.err"
         file.write_text(experiment.to_toml(), "utf-8")
-        # In a new session: otherwise Ctrl-C would reach it, too, and our SIGTERM, as a second signal, would abort its save.
+        # In a new session: otherwise Ctrl-C would reach it, and our SIGTERM, as a second signal, would abort its save.
         # Its standard input stays empty and is closed when this process ends; then the worker ends, too.
         pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.DEVNULL, "start_new_session": True}
         with self.errors.open("wb") as errors:
