@@ -17,7 +17,7 @@ from prer.cli.echo import echo
     "--json", "file", type=click.Path(path_type=Path, dir_okay=False), help="Write all measured times to this file."
 )
 def bench(quick: bool, device: str, file: Path | None) -> None:
-    """Measure the cost of training on this machine, compared with a bare PyTorch loop.
+    """Compare our training speed with a bare PyTorch loop.
 
     \b
     prer bench --quick

@@ -20,7 +20,7 @@ def data() -> None:
 
 @data.command("list")
 def list_data() -> None:
-    """List the data sets with their licences, and whether they are downloaded."""
+    """List the data sets, their licences and their status."""
     from prer.data.catalogue import CATALOGUE
     from prer.data.entry import data_folder
     from prer.terminal.console import new_console
@@ -33,7 +33,7 @@ def list_data() -> None:
 @data.command()
 @click.argument("names", nargs=-1, required=True, metavar="NAME...")
 def fetch(names: tuple[str, ...]) -> None:
-    """Download data sets, or all of them; intact files are not downloaded again.
+    """Download data sets, or all of them. Intact files are not downloaded again.
 
     \b
     prer data fetch mnist cifar10

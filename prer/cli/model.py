@@ -17,7 +17,7 @@ from prer.errors import InputError
     "-n", "count", default=1000, show_default=True, type=click.IntRange(1), help="Number of samples per seed."
 )
 def privacy(folder: Path, count: int) -> None:
-    """Compare samples that a run's memory generates with their nearest training samples."""
+    """Compare generated samples with their nearest training samples."""
     from prer.models.privacy import check
     from prer.runs.run import load_model
     from prer.terminal.console import new_console
@@ -31,7 +31,7 @@ def privacy(folder: Path, count: int) -> None:
 @click.argument("file", type=click.Path(path_type=Path), metavar="FILE")
 @click.option("--task", type=click.IntRange(1), help="The task whose head predicts, from 1; optional for PRER.")
 def predict(model: Path, file: Path, task: int | None) -> None:
-    """Predict the label of each sample of a file; print the labels and the share of seeds that agree as CSV.
+    """Predict the labels of the samples in a file. The output is CSV, with the share of seeds that agree.
 
     MODEL is the folder of a finished run, or its model/. FILE is read in the same way as the training data, with or
     without labels: a table with the same columns in any order, an .npz, an .npy, an image, or a folder of images, which

@@ -17,7 +17,7 @@ from prer.errors import InputError
 )
 @click.option("--follow", is_flag=True, help="Follow one run until it ends.")
 def track(runs: tuple[Path, ...], logdir: Path, follow: bool) -> None:
-    """Export losses, accuracies and memory health of runs to TensorBoard (requires the extra `track`).
+    """Export runs to TensorBoard. This requires the extra `track`.
 
     \b
     prer track runs/* && tensorboard --logdir tensorboard
@@ -42,7 +42,7 @@ def track(runs: tuple[Path, ...], logdir: Path, follow: bool) -> None:
 )
 @click.option("--watch", is_flag=True, help="Update the page until all runs are finished.")
 def report(runs: tuple[Path, ...], file: Path, watch: bool) -> None:
-    """Write a report about runs, or about all runs in a folder, as one self-contained HTML file.
+    """Write a report about runs. It is one self-contained HTML file; a folder stands for all runs in it.
 
     \b
     prer report runs/digits-prer-3361c516

@@ -32,7 +32,7 @@ def reproduce(
     finished: bool,
     paths: tuple[str, ...],
 ) -> None:
-    """Reproduce the paper's tables and figure, with our numbers beside the paper's; finished runs are not repeated.
+    """Reproduce the paper's tables and figure. Our numbers are beside the paper's; finished runs are not repeated.
 
     \b
     prer reproduce table1 --fast

@@ -22,7 +22,7 @@ from prer.errors import Interrupted
 def run(
     settings: tuple[str, ...], seeds: str | None, device: str | None, out: Path, quiet: bool, verbose: bool
 ) -> None:
-    """Train and test a learner; without arguments, PRER and naive on the built-in digits.
+    """Train and test a learner. Without arguments: PRER and naive on the built-in digits.
 
     \b
     prer run
@@ -74,7 +74,7 @@ def run(
 @click.option("--quiet", is_flag=True, help="Print only the run folder and warnings.")
 @click.option("--verbose", is_flag=True, help="Log every epoch; a terminal always shows them.")
 def resume(path: Path, force: bool, quiet: bool, verbose: bool) -> None:
-    """Resume a stopped run; the result equals that of an uninterrupted run."""
+    """Resume a stopped run. The result equals that of an uninterrupted run."""
     from prer.runs.discovery import counterpart
     from prer.runs.run import resume
     from prer.terminal.console import new_console
@@ -94,7 +94,7 @@ def resume(path: Path, force: bool, quiet: bool, verbose: bool) -> None:
 @click.command()
 @click.argument("runs", nargs=-1, required=True, type=click.Path(path_type=Path), metavar="RUN...")
 def show(runs: tuple[Path, ...]) -> None:
-    """Show the results of runs, given their folders or a folder that contains them; other paths are skipped.
+    """Show the results of runs. Give run folders, or a folder that contains them; other paths are skipped.
 
     \b
     prer show runs

@@ -23,7 +23,7 @@ class DefaultGroup(click.Group):
 
 @click.group(cls=DefaultGroup)
 def sweep() -> None:
-    """Run many experiments, with settings from lists and random ranges, or find the best of them.
+    """Run many experiments, or find the best. Settings come from lists and random ranges.
 
     \b
     prer sweep SWEEP.toml --workers 4
