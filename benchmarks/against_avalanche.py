@@ -1,16 +1,16 @@
-"""Ours and the peer's: methods of avalanche-lib and our own on the stream and the network of the digits experiment.
+"""Compare our learners with those of avalanche-lib, on the stream and the network of the digits experiment.
 
     OMP_NUM_THREADS=1 python benchmarks/against_avalanche.py [--seeds 5] [--epochs 20] [--batch 32] [--json FILE]
         [--methods naive ewc ewc-online lwf gem replay] [--ewc 1 10 100 1000 10000] [--lwf 0.1 1 10]
         [--gem 50 200] [--gem-strength 0.5] [--replay 50 200 500] [--decay 1] [--keep-optimiser] [--only theirs]
 
-It needs an environment of its own: pip install torch==2.13.0 avalanche-lib==0.6.0 quadprog. Rows of each split and first
-weights of encoder and heads are exactly ours, seed by seed; there is no dropout. As with us, the optimiser starts anew
-with each task (`--keep-optimiser`: Avalanche's default, Adam's moments live on). Order of the batches is Avalanche's,
-and so is the last batch of an epoch, which may be smaller (we leave it out). Numbers in the grids: lambda of EWC, alpha
-of LwF, patterns of each task in GEM's memory, patterns in all in Replay's. Ours are given what means the same: their
-EWC has no 1/2 before lambda and takes true labels, their LwF averages over the old tasks' outputs (alpha / 4 with four
-old tasks at most, temperature 2).
+It needs a separate environment: pip install torch==2.13.0 avalanche-lib==0.6.0 quadprog. The rows of each split and the
+initial weights of encoder and heads are the same as ours, seed by seed; there is no dropout. As in ours, the optimiser is
+reset with each task (`--keep-optimiser` keeps Adam's moments, which is Avalanche's default). The order of the batches is
+Avalanche's, including a smaller last batch of an epoch, which we leave out. The grids hold EWC's lambda, LwF's alpha,
+GEM's samples per task, and Replay's samples in total. Our learners get equivalent settings: Avalanche's EWC has no factor
+1/2 before lambda and uses true labels, and its LwF averages over the outputs of the old tasks (alpha / 4 with at most
+four old tasks, temperature 2).
 """
 
 import argparse
@@ -34,7 +34,7 @@ from prer.streams.config import StreamConfig
 
 
 def import_torchvision():
-    """A torchvision made for CUDA cannot load its operators beside a CPU build of torch; it imports if two are named."""
+    """Declare two operators, so that a CUDA build of torchvision can be imported with a CPU build of torch."""
     try:
         import torchvision
     except RuntimeError:
@@ -60,7 +60,7 @@ PACKAGES = ("torch", "avalanche-lib", "torchvision", "qpsolvers", "quadprog", "n
 
 
 def drawn(build, address):
-    """A module with the first weights that our learner gives it for the only seed of the address."""
+    """A module with the initial weights of our learner for the only seed of the address."""
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(next(address.streams()))
         return build()
@@ -88,7 +88,7 @@ class MultiHead(MultiTaskModule):
 
 
 def part(task, rows):
-    """Samples of a task, [0, 1] as floats, as Avalanche wants them."""
+    """Samples of a task as floats in [0, 1], as Avalanche expects them."""
     x, y = task.samples(rows)
     return _make_taskaware_tensor_classification_dataset(x.float() / 255, y, task_labels=task.index)
 
@@ -142,7 +142,7 @@ def run(stream, method, strength, seed, options):
 
 
 def own(stream, method, strength, options):
-    """The same by our learner, all seeds together."""
+    """The same for our learner, with all seeds together."""
     meaning = {
         "ewc": {"weight": 2 * (strength or 0), "fisher": "empirical", "form": "separate"},
         "ewc-online": {"weight": 2 * (strength or 0), "fisher": "empirical", "form": "online", "fading": options.decay},
@@ -198,7 +198,7 @@ def parsed():
 
 
 def save(rows, options):
-    """Write what is known so far: a long run that is stopped leaves its rows."""
+    """Write the rows so far, so that an interrupted run leaves them."""
     record = {
         "hardware": f"{platform.machine()}, one thread",
         "python": platform.python_version(),

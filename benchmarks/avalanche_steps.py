@@ -1,6 +1,6 @@
-"""Methods of avalanche-lib, by its own strategies and its own loop, on the same data and network.
+"""Methods of avalanche-lib, with its own strategies and training loop, on the same data and network.
 
-Its model is built as its own MTSimpleCNN is: samples of several tasks pass the encoder once, and then their heads.
+The model is built like its MTSimpleCNN: samples of several tasks pass through the encoder once, then through their heads.
 """
 
 from __future__ import annotations
@@ -23,8 +23,8 @@ from prer.learners.base import Learner
 from prer.streams.stream import Stream
 from prer.streams.task import Task
 
-LIBRARIES: list[torch.library.Library] = []  # kept alive: with a library go its operators
-STRATEGIES: dict[str, tuple[str, dict[str, Any]]] = {  # the method, and what means the same as our settings
+LIBRARIES: list[torch.library.Library] = []  # kept alive, since its operators are deleted with it
+STRATEGIES: dict[str, tuple[str, dict[str, Any]]] = {  # the method, and settings equivalent to ours
     "naive": ("Naive", {}),
     "ewc": ("EWC", {"ewc_lambda": 50}),
     "lwf, classic": ("LwF", {"alpha": 1, "temperature": 2}),
@@ -34,7 +34,7 @@ STRATEGIES: dict[str, tuple[str, dict[str, Any]]] = {  # the method, and what me
 
 
 def declare_torchvision() -> None:
-    """Let a torchvision that was made for CUDA be imported beside a CPU build of torch, by naming two operators."""
+    """Declare two operators, so that a CUDA build of torchvision can be imported with a CPU build of torch."""
     try:
         import torchvision  # noqa: F401
     except RuntimeError:
@@ -45,11 +45,11 @@ def declare_torchvision() -> None:
             library.define(f"{operator}(Tensor dets, Tensor scores, float iou_threshold) -> Tensor")
         LIBRARIES.append(library)
     except ImportError:
-        pass  # avalanche itself will say so
+        pass  # importing avalanche will report it
 
 
 def turn_of(method: str, stream: Stream, past: int, epochs: int, device: str, fused: bool | None = None) -> Turn | None:
-    """A turn of avalanche's method on the task after `past` ones, each from the same state; None if it has none."""
+    """A turn of avalanche's method on the task after `past` others, always from the same state; None if it lacks the method."""
     if method not in STRATEGIES:
         return None
     ours = LEARNERS["naive"]()
@@ -89,7 +89,7 @@ def _strategy(method: str, model: Any, clock: Any, ours: Learner, epochs: int, d
 
 
 def _clock(device: str) -> Any:
-    """A plugin that notes the seconds of a step in every epoch."""
+    """A plugin that records the seconds of a step in every epoch."""
     from avalanche.training.plugins import SupervisedPlugin
 
     class Clock(SupervisedPlugin):

@@ -1,9 +1,9 @@
-"""A training step of the flow on a CPU: by kernels in C, by blocks in torch with a gradient derived by hand, and by plain operations.
+"""Time a training step of the flow on a CPU: C kernels, blocks in torch with a hand-written backward pass, plain operations.
 
 python benchmarks/blocks.py [--json FILE]
 
-The three are measured in turn. `kernels/blocks.py` stays as long as it is clearly faster than plain operations: it is what
-computes where there is no C extension.
+The three take turns. `kernels/blocks.py` is used where there is no C extension; it is worth keeping as long as it is clearly
+faster than plain operations.
 """
 
 import argparse
@@ -24,7 +24,7 @@ STEPS, REPEATS = 10, 9
 
 
 def plain(level, u, v, first=False):
-    """A level by plain operations, whose gradient is autograd's."""
+    """A level in plain operations, with autograd's gradient."""
     log_det = 0.0
     for k, block in enumerate(level._blocks(v)):
         mean, var = level._statistics(k, u, first)
@@ -37,7 +37,7 @@ def plain(level, u, v, first=False):
 
 
 def patched(turn, owner, name, value):
-    """The same turn while an attribute has another value."""
+    """The same turn with an attribute temporarily set to another value."""
 
     def other():
         before = getattr(owner, name)

@@ -1,4 +1,4 @@
-"""What do checkpoints cost? The time of copies and of writing, over that of the whole run.
+"""Measure the cost of checkpoints: the time to copy and write them, as a share of the whole run.
 
 python benchmarks/checkpoint_cost.py [key=value ...] [--json FILE]
 
@@ -22,24 +22,24 @@ from prer.runs.learn import learn
 
 
 class Clocked(Autosave):
-    """Counts the time that keeping takes."""
+    """An autosave that measures its own time."""
 
     spent, writes, megabytes = 0.0, 0, 0.0
 
     def follow(self, *about):
-        """The copies before a task."""
+        """Time the copies before a task."""
         begin = time.perf_counter()
         super().follow(*about)
         self.spent += time.perf_counter() - begin
 
     def after_epoch(self, *about):
-        """The copies of a phase, and writing."""
+        """Time the copies of a phase, and writing."""
         begin = time.perf_counter()
         super().after_epoch(*about)
         self.spent += time.perf_counter() - begin
 
     def save(self):
-        """How often, and how much."""
+        """Count the checkpoints and their bytes."""
         super().save()
         self.writes += 1
         self.megabytes = (self.checkpoint.path / "state.safetensors").stat().st_size / 2**20

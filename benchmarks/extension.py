@@ -1,10 +1,10 @@
-"""What the C extension saves a user: whole jobs with it and without it (PRER_KERNELS=off), one after the other.
+"""Measure what the C extension saves: whole jobs with and without it (PRER_KERNELS=off), in alternating turns.
 
 python benchmarks/extension.py KMNIST [--repeats 5] [--json FILE]
 
-KMNIST is a folder with KMNIST's test files (10,000 images of 28x28), which `prer run stream.data=` can read. A time is
-the CPU time of a process from its start to its end, imports included (of the flow's step: of the steps alone). A ratio
-is that of two neighbouring turns; given are the median and the quartiles.
+KMNIST is a folder with KMNIST's test files (10,000 images of 28x28), which `prer run stream.data=` can read. Times are
+CPU times of whole processes, including imports (for the flow's step: of the steps only). Ratios are between neighbouring
+turns; the record has their median and quartiles.
 """
 
 import argparse
@@ -42,7 +42,7 @@ def python(arguments, kernels="on"):
 
 
 def whole(*settings):
-    """CPU seconds of a run, in a folder of its own."""
+    """CPU seconds of a run in a new folder."""
 
     def job(kernels):
         with tempfile.TemporaryDirectory() as folder:

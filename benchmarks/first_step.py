@@ -1,8 +1,8 @@
-"""How long a user waits: for `prer --help`, and after the imports for the first epoch of the built-in experiment.
+"""Measure how long a user waits: for `prer --help`, and from the imports to the first epoch of the built-in experiment.
 
 python benchmarks/first_step.py [--json FILE]
 
-Each is measured in processes of its own, five times.
+Each is measured five times, in new processes.
 """
 
 import argparse

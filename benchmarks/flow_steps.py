@@ -1,4 +1,4 @@
-"""The flow's training and sampling step against its floor, the matrix products alone, and against peers' flows."""
+"""Compare the flow's training and sampling steps with a lower bound, the matrix products alone, and with other libraries."""
 
 # B batch, D embedding, K blocks
 
@@ -21,7 +21,7 @@ SAMPLES = 1024  # drawn at once
 
 
 class PeerFlow(NamedTuple):
-    """The same flow of another library: how it is trained and, where it can, how it is sampled."""
+    """The same flow in another library: its training loss and, if supported, its sampling."""
 
     parameters: list[nn.Parameter]
     loss: Callable[[Tensor, Tensor], Tensor]  # of a batch [B, D] with its classes [B]
@@ -46,7 +46,7 @@ QUICK = Size(((50, 64), (200, 128)), 4, 3)
 def compare(
     size: Size, device: str = "cpu", peers: Mapping[str, Peer] | None = None, say: Callable[[str], object] = str
 ) -> dict[str, Any]:
-    """Training and sampling at each size; ours, the floor and the peers in turn."""
+    """Time training and sampling at each size; ours, the lower bound and the peers take turns."""
     results = {}
     for dimension, batch in size.cases:
         say(f"the flow at d = {dimension}, batch {batch}")
@@ -66,7 +66,7 @@ def compare(
 
 
 def our_flow(dimension: int, device: str = "cpu") -> Flow:
-    """Ours as PRER has it, one seed."""
+    """Our flow with PRER's settings, one seed."""
     address = Address((0,), device)
     flow = stack(lambda: Flow(dimension, levels=LEVELS, blocks=BLOCKS, condition_size=CONDITION), address)
     flow.add(torch.full((CLASSES,), 100), address)
@@ -74,7 +74,7 @@ def our_flow(dimension: int, device: str = "cpu") -> Flow:
 
 
 def our_turns(z: Tensor, classes: Tensor, steps: int, device: str) -> dict[str, Turn]:
-    """Our training step, in the learner's own loop of a step, and our sampling."""
+    """Our training step, in the learner's own loop, and our sampling."""
     flow, frozen, address = our_flow(z.shape[1], device), our_flow(z.shape[1], device), Address((0,), device)
     every, asked = classes.unsqueeze(0), torch.arange(SAMPLES, device=device).unsqueeze(0) % CLASSES
     for density in (flow, frozen):
@@ -117,7 +117,7 @@ def sampled(peer: PeerFlow, steps: int, device: str) -> Turn:
 
 
 def products(dimension: int, batch: int, backward: bool, device: str) -> Callable[[], None]:
-    """The matrix products of all couplings and nothing else: of two layers forward, and in training two each back."""
+    """Only the matrix products of all couplings: two layers forward, and in training two products for each in the backward pass."""
     pairs, size = [], dimension
     for _ in range(LEVELS):
         a, b = size // 2, size - size // 2

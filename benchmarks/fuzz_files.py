@@ -1,10 +1,11 @@
-"""Does any file make reading crash, hang or fall over? Thousands of damaged files, each read in a worker process.
+"""Check that no file makes reading crash or hang: thousands of damaged files, each read in a worker process.
 
 python benchmarks/fuzz_files.py [--count 12000] [--seed 0] [--seconds 10] [--json FILE]
 
-A file starts as a sound one of its format, with sizes and contents of its own, and is then damaged: bits flipped, cut,
-spliced, bytes inserted, fields of its header set to extreme values; compressed formats are damaged inside, too. A file
-must give a stream, data of which no stream can be made for a reason that is said, or one sentence, within the time and an address space of 4 GiB above what the worker needs to start.
+Each file starts as a valid one of its format, with random sizes and contents. It is then damaged: bits are flipped, the file
+is cut or spliced, bytes are inserted, header fields are set to extreme values; compressed formats are also damaged inside.
+Reading must end with a stream or with an error of one sentence, within the time limit and within 4 GiB of address space
+above what the worker needs to start.
 """
 
 import argparse
@@ -33,7 +34,7 @@ from prer.runs.environment import environment
 EXTREME = (0, 1, 2, 0x7F, 0x80, 0xFF, 0x7FFF, 0xFFFF, 0x10000, 0x7FFFFFFF, 0x80000000, 0xFFFFFFFE, 0xFFFFFFFF)
 
 
-# -- sound files: each gives {name: bytes}, and which of the names is to be damaged (or "" for the file itself) ----------
+# -- valid files: each returns {name: bytes}, and the name to damage (or "" for the file itself) -------------------------
 
 
 def pixels(rng, *shape):
@@ -104,7 +105,7 @@ def mat(rng):
 
 
 def mat_packed(rng, data):
-    """The same with its arrays compressed, some of them damaged before that."""
+    """The same with compressed arrays, some of them damaged before compression."""
     parts, rest = [data[:128]], data[128:]
     while rest:
         length = 8 + struct.unpack("<II", rest[:8])[1]
@@ -208,7 +209,7 @@ FORMATS = {
 
 
 def damaged(rng, data, header):
-    """The same bytes after one to four accidents."""
+    """The same bytes with one to four faults."""
     data = bytearray(data)
     for _ in range(int(rng.integers(1, 5))):
         if data:
@@ -238,7 +239,7 @@ def _insert(rng, data, header):
 
 
 def _field(rng, data, header):
-    """A field of the header, or of the directory at the end, with an extreme value."""
+    """Set a field of the header, or of the directory at the end, to an extreme value."""
     value, width = int(rng.choice(EXTREME)), int(rng.choice([1, 2, 4, 8]))
     field = (value & (256**width - 1)).to_bytes(width, "little" if rng.random() < 0.5 else "big")
     place = int(rng.integers(0, min(header, len(data))))
@@ -248,7 +249,7 @@ def _field(rng, data, header):
 
 
 def _text(rng, data, header):
-    """Words that parsers know, at places where they were not."""
+    """Insert words that parsers know at random places."""
     word = rng.choice(
         [b"nan", b"", b",", b'"', b"\n", b"\0", b"1e999", b"-1", b"../", b"PK\x03\x04", b"PAR1", b"ustar", b"\xff\xfe"]
     )
@@ -267,7 +268,7 @@ def case(seed, number, attempt):
     name = target or next(iter(files))
     inside = (
         kind in ("tar.gz", "npz", "zip of images", "idx.gz", "mat") and rng.random() < 0.4
-    )  # damaged within, and sound without
+    )  # damaged inside a valid zip
     if number >= 2 * len(FORMATS) and not inside:
         files[name] = damaged(rng, files[name], header)
     return kind, files, name, "." if target else name
@@ -277,7 +278,7 @@ def case(seed, number, attempt):
 
 
 def judge(path):
-    """Read one path; what became of it."""
+    """Read one path and return the outcome."""
     from prer.data.files import read
     from prer.errors import InputError
 
@@ -292,7 +293,7 @@ def judge(path):
 
 
 def made(data):
-    """Whether a stream can be made of what was read; if not, that must be said in a sentence, too."""
+    """Whether the data makes a stream; if not, the error must be one sentence, too."""
     from prer.errors import InputError
     from prer.streams.stream import Stream
 
@@ -320,7 +321,7 @@ def main():
 
 
 def fuzz(options):
-    """Make the files, have them read, and write down what became of them."""
+    """Make the files, let workers read them, and write the record of outcomes."""
     seen, tables, faults = set(), {kind: Counter() for kind in FORMATS}, []
 
     def one(worker, number):

@@ -1,11 +1,11 @@
-"""Does any run folder make prer crash, hang or show a wrong result? Thousands of damaged and forged ones are tried.
+"""Check that no run folder makes prer crash, hang or show a wrong result: thousands of damaged and forged folders.
 
 python benchmarks/fuzz_runs.py [--count 10000] [--seed 0] [--seconds 20] [--json FILE]
 
-A case starts as the sound folder of a run: one that was stopped after its last checkpoint, or a finished one. Then one of
-its files is damaged (bits flipped, cut, spliced, bytes inserted) or forged: its structure is changed, and its checksums
-are made to fit. A worker process resumes or shows it. It must give a result or one sentence, within the time and an
-address space of 4 GiB above what the worker needs to start; where no checksum was forged, the result must be the right one.
+A case starts as a valid run folder: one that was stopped after its last checkpoint, or a finished one. Then one of its
+files is damaged (bits flipped, cut, spliced, bytes inserted) or forged: its structure is changed and its checksums are
+recomputed. A worker process resumes or shows it. That must end with a result or with an error of one sentence, within the
+time limit and within 4 GiB of address space above what the worker needs to start. If no checksum was forged, the result must be correct.
 """
 
 import argparse
@@ -28,7 +28,7 @@ from pathlib import Path
 import numpy as np
 from worker import Worker, answer, noted, shared
 
-ROOM = "/dev/shm" if os.path.isdir("/dev/shm") else None  # folders are many, and none is to last
+ROOM = "/dev/shm" if os.path.isdir("/dev/shm") else None  # there are many folders, and none needs to survive a crash
 TINY = ["seeds=2", "device=cpu", "learner.epochs=2", "learner.batch=8", "learner.hidden=[4]", "learner.embedding=3"]
 LEARNERS = {
     "naive": [],
@@ -54,15 +54,15 @@ BASE = 'name = "base"\n[stream]\ndata = "data.npz"\n[learner]\nepochs = 1\n'
 CHECKPOINT, STATE = "checkpoint/checkpoint.json", "checkpoint/state.safetensors"
 
 
-# -- sound folders -------------------------------------------------------------------------------------------------------
+# -- valid folders -------------------------------------------------------------------------------------------------------
 
 
 class Crash(BaseException):
-    """The process is gone."""
+    """The simulated end of the process."""
 
 
 def prepared(root):
-    """By learner, the files of a run that was stopped shortly before its end, those of the finished one, its name."""
+    """For each learner: the files of a run stopped shortly before its end, those of the finished run, and its name."""
     from prer.runs.checkpoint import Checkpoint, Pace
     from prer.runs.experiment import Experiment
     from prer.runs.run import execute
@@ -99,7 +99,7 @@ def files_of(folder):
 
 
 def damaged(rng, data):
-    """The same bytes after one to three accidents."""
+    """The same bytes with one to three faults."""
     for _ in range(int(rng.integers(1, 4))):
         data = ACCIDENTS[int(rng.integers(len(ACCIDENTS)))](rng, bytearray(data or b"\0"))
     return bytes(data)
@@ -127,7 +127,7 @@ def _insert(rng, data):
 
 
 def _word(rng, data):
-    """Words that parsers know, at places where they were not."""
+    """Insert words that parsers know at random places."""
     words = [
         b"NaN",
         b"Infinity",
@@ -197,7 +197,7 @@ EXTREME += [
 
 
 def forged(rng, tree):
-    """The same nested values after one to three changes of their structure."""
+    """The same nested values with one to three changes of their structure."""
     tree = copy.deepcopy(tree)
     for _ in range(int(rng.integers(1, 4))):
         places = list(_places(tree))
@@ -230,14 +230,14 @@ def _places(tree, depth=0):
 
 
 def signed(content):
-    """checkpoint.json with a checksum that fits."""
+    """checkpoint.json with a recomputed checksum."""
     from prer.disk import checksum
 
     return json.dumps({"sha256": checksum(content), "content": content}).encode()
 
 
 def resigned(files, state):
-    """The folder with other tensors, and all checksums as they should be."""
+    """The folder with other tensors and recomputed checksums."""
     content = json.loads(files[CHECKPOINT])["content"]
     content |= {"bytes": len(state), "sha256": hashlib.sha256(state).hexdigest()}
     return files | {STATE: state, CHECKPOINT: signed(content)}
@@ -265,7 +265,7 @@ SIZES = {"F64": 8, "F32": 4, "F16": 2, "BF16": 2, "I64": 8, "I32": 4, "U8": 1, "
 
 
 def other_tensors(rng, state):
-    """Dropped, added, renamed, of another type, shape or value: each tensor is sound in itself."""
+    """Drop, add or rename tensors, or change their type, shape or value; each tensor stays valid in itself."""
     tensors = tensors_of(state)
     for _ in range(int(rng.integers(1, 4))):
         names = list(tensors)
@@ -305,7 +305,7 @@ def other_tensors(rng, state):
 
 
 def toml(value):
-    """A value as TOML; what it has no word for is an empty string."""
+    """A value as TOML; a value that TOML cannot express becomes an empty string."""
     if isinstance(value, dict):
         return "{" + ", ".join(f"{json.dumps(key)} = {toml(v)}" for key, v in value.items()) + "}"
     if isinstance(value, list):
@@ -324,7 +324,7 @@ def toml_of(tables):
     return "\n".join(top).encode() + b"\n"
 
 
-# -- kinds: each gives the files of a folder, what to do with it, and whether a result must be the right one -------------
+# -- kinds: each returns the files of a folder, the command to run, and whether a result must be correct -----------------
 
 
 def checkpoint_damaged(rng, stopped, finished):
@@ -337,7 +337,7 @@ def checkpoint_forged(rng, stopped, finished):
 
 def about_forged(rng, stopped, finished):
     content = json.loads(stopped[CHECKPOINT])["content"]
-    context = content["about"].pop("context")  # where that differs nothing else is looked at, unless it is forced
+    context = content["about"].pop("context")  # if this differs, nothing else is checked, unless --force is given
     if rng.random() < 0.2:
         about = forged(rng, content["about"] | {"context": context})
     else:
@@ -351,7 +351,9 @@ def state_damaged(rng, stopped, finished):
 
 def state_damaged_signed(rng, stopped, finished):
     state = stopped[STATE]
-    if rng.random() < 0.7:  # most of a file is numbers; the names and sizes before them are what a reader trips over
+    if (
+        rng.random() < 0.7
+    ):  # most of a file is numbers; the names and sizes before them are more likely to break a reader
         length = 8 + struct.unpack("<Q", state[:8])[0]
         state = damaged(rng, state[:length]) + state[length:]
     else:
@@ -375,7 +377,7 @@ def experiment_forged(rng, stopped, finished):
 def experiment_alone(rng, stopped, finished):
     tables = forged(rng, tomllib.loads(stopped["experiment.toml"].decode()))
     text = toml_of(tables) if rng.random() < 0.5 else damaged(rng, stopped["experiment.toml"])
-    return {"experiment.toml": text}, "resume", True  # its folder's name has the hash
+    return {"experiment.toml": text}, "resume", True  # the name of its folder contains the hash
 
 
 def sweep_damaged(rng, stopped, finished):
@@ -426,20 +428,20 @@ KINDS = {
 
 
 def work():
-    """Take one folder after the other."""
+    """Process one folder after another."""
     import torch
 
     import prer.runs.folder
     from prer.runs.checkpoint import Pace
 
-    prer.runs.environment._commit = lambda: None  # another process for each folder would be all that this measures
-    Pace.due = lambda pace: True  # a run that goes on writes checkpoints, too
+    prer.runs.environment._commit = lambda: None  # starting a process for each folder would take most of the time
+    Pace.due = lambda pace: True  # a resumed run writes checkpoints, too
     torch.set_num_threads(1)
     answer(judge)
 
 
 def judge(case):
-    """What became of one folder."""
+    """The outcome of one folder."""
     from prer.errors import InputError, RunError
     from prer.text import sentence
 
@@ -491,7 +493,7 @@ def main():
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--seconds", type=float, default=20.0)
     parser.add_argument("--workers", type=int, default=2)
-    parser.add_argument("--only", help="the number of one case, to be looked at again")
+    parser.add_argument("--only", help="the number of one case to repeat")
     parser.add_argument("--json")
     parser.add_argument("--worker", action="store_true", help=argparse.SUPPRESS)
     options = parser.parse_args()
@@ -502,10 +504,10 @@ def main():
 
 
 def fuzz(options):
-    """Make the folders, have them tried, and write down what became of them."""
+    """Make the folders, let workers process them, and write the record of outcomes."""
     from prer.runs.environment import environment
 
-    sys.setrecursionlimit(20_000)  # to make what others are to refuse
+    sys.setrecursionlimit(20_000)  # to make the folders that workers must refuse
     seen, tables, faults, target = set(), {kind: Counter() for kind in KINDS}, [], options.json
     target = Path(target).resolve() if target else None
     root = tempfile.TemporaryDirectory(dir=ROOM)

@@ -1,4 +1,4 @@
-"""Time of a step and memory, task after task; and the tenth task against the hundredth, in turn."""
+"""Time of a step and size of the memory after each task; the tenth and the hundredth task are compared in turns."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ OWN: dict[str, dict[str, Any]] = {
     "dgr": {"epochs_generator": 2},
     "replay": {"size": 200},
     "der": {"size": 200},
-    "ewc": {"samples": 32},  # for the Fisher information, which is no part of a step
+    "ewc": {"samples": 32},  # for the Fisher information, which is not part of a step
 } | {name: {"size": 16} for name in ("gem", "agem", "er", "lwf")}
 
 
@@ -37,14 +37,16 @@ class Size(NamedTuple):
     repeats: int
 
 
-EVERY = tuple(name for name in LEARNERS if name not in ("joint", "gem"))  # joint sees all again, gem grows by design
-# Many steps in an epoch: what is drawn once for all of them, and now and then again, would pass for growth in few.
+EVERY = tuple(
+    name for name in LEARNERS if name not in ("joint", "gem")
+)  # joint retrains on all data, and gem grows by design
+# Many steps in an epoch: with few, random numbers drawn once per epoch would look like growth.
 FULL = Size(EVERY, 10, 100, 512, 15)
 QUICK = Size(("naive", "prer"), 6, 12, 64, 3)
 
 
 def compare(size: Size, device: str = "cpu", say: Callable[[str], object] = str) -> dict[str, Any]:
-    """Every learner on a stream of many tasks of 8x8 pictures."""
+    """Measure every learner on a stream of many tasks of 8x8 images."""
     stream, results = pictures(size.tasks, size.samples, 8).to(device), {}
     for name in size.learners:
         say(f"{size.tasks} tasks of {name}")
@@ -88,7 +90,7 @@ def grown(results):
     tasks = len(next(iter(results.values()))["milliseconds"])
     shown, late = [t for t in SHOWN if t <= tasks], next(k for k in next(iter(results.values())) if " over " in k)
     table = new_table(
-        "Task after task, 8x8 pictures, one seed", ["", *(f"task {t}, ms" for t in shown), late, "floats kept"]
+        "Task after task, 8x8 images, one seed", ["", *(f"task {t}, ms" for t in shown), late, "floats kept"]
     )
     for name, found in results.items():
         times = (milliseconds(found["milliseconds"][t - 1]) for t in shown)

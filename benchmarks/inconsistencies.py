@@ -1,4 +1,4 @@
-"""The paper against itself, computed where it can be."""
+"""Contradictions in the paper, computed from its numbers where possible."""
 
 from __future__ import annotations
 
@@ -13,31 +13,31 @@ from prer.runs.significance import LEVEL
 
 BASELINES = (
     "LWF and EWC: the paper's BWT lies within two standard deviations of Naive's on every data set. In a public "
-    "revision of the authors' code (github.com/jaryP/Continual-Learning-with-Invertible-Generative-Models, "
-    "2b09de7) EWC's penalty is computed on copies of the weights, which have no gradient, so that it does "
-    "nothing, and LWF holds what is said of new samples and keeps none; in a later one (bb0e4f2) EWC's has a "
-    "gradient. Which of them made the paper's numbers is not known. Ours do what the paper says, and are to be "
-    "expected above its numbers."
+    "revision of the authors' code (github.com/jaryP/Continual-Learning-with-Invertible-Generative-Models, 2b09de7), "
+    "EWC's penalty is computed on copies of the weights that have no gradient, so it has no effect, and LWF distils "
+    "predictions on new samples and stores none. In a later revision (bb0e4f2), EWC's penalty has a gradient. We do not "
+    "know which revision produced the paper's numbers. Our implementations follow the paper's text, so we expect them "
+    "to be above its numbers."
 )
 OFF = 0.01  # share by which a rounded number may differ from its formula
 
 
 def inconsistencies() -> list[str]:
-    """What it says differently in different places."""
+    """All contradictions, a sentence or two for each."""
     return [
-        "The printed sum of Accuracy runs over i > j and leaves the diagonal out, which would cap it at "
-        f"{100 * 4 / 6:.1f} % for five tasks; the text and the numbers include the diagonal, and so do we.",
+        "The printed formula of Accuracy sums over i > j and leaves out the diagonal, which would limit it to "
+        f"{100 * 4 / 6:.1f} % for five tasks. The text and the numbers include the diagonal, and so do we.",
         *impossible(),
         *repeated(),
         *costs(),
         *against_the_text(),
         BASELINES,
-        '"Three different datasets" are four: MNIST, KMNIST, SVHN and CIFAR10. Table 2 is "only on MNIST" in the text '
-        "and has CIFAR10, too.",
+        'The "three different datasets" are four: MNIST, KMNIST, SVHN and CIFAR10. By the text, Table 2 is "only on '
+        'MNIST", but it also has CIFAR10.',
         "The log-determinant of the batch norm lacks its logarithm, σ is averaged where σ² is used, and Eq. 4 has x "
         "where it needs z.",
-        "Whether labels are seen while the autoencoder is trained: section 3.3 says no, the introduction "
-        '("simultaneously with the main classifier") and the caption of figure 1 say yes. Ours sees none; both other '
+        "Does the autoencoder see labels in training? Section 3.3 says no; the introduction "
+        '("simultaneously with the main classifier") and the caption of figure 1 say yes. Ours sees none; the two other '
         "readings are variants above.",
         'The embedding is "the output of the last convolution" in the introduction and a fully connected layer later; '
         "ours is the latter.",
@@ -47,10 +47,10 @@ def inconsistencies() -> list[str]:
 
 
 def impossible() -> list[str]:
-    """Pairs of BWT and Accuracy that no classifier has."""
+    """Pairs of BWT and Accuracy that are impossible."""
     return [
         f"{TITLES[method]} on {TITLES[data]}: BWT {pair.bwt.mean} and Accuracy {pair.accuracy.mean} together imply a "
-        f"diagonal of {implied_diagonal(pair.bwt.mean, pair.accuracy.mean):.2f} %, which no classifier has."
+        f"diagonal of {implied_diagonal(pair.bwt.mean, pair.accuracy.mean):.2f} %, which is impossible."
         for data, rows in TABLE1.items()
         for method, pair in rows.items()
         if round(implied_diagonal(pair.bwt.mean, pair.accuracy.mean), 6) > 100
@@ -69,7 +69,7 @@ def repeated() -> list[str]:
 
 
 def costs() -> list[str]:
-    """Numbers of Table 2 that its formula does not give."""
+    """Numbers of Table 2 that do not follow from its formula."""
     request, found = Request(), []
     for data, rows in TABLE2.items():
         for method, cost in rows.items():
@@ -78,8 +78,8 @@ def costs() -> list[str]:
             formula = table2.KEPT[method](symbols)
             if cost.kilofloats is not None and abs(formula / (1000 * cost.kilofloats) - 1) > OFF:
                 found.append(
-                    f"Table 2, {TITLES[method]} on {TITLES[data]}: formula and networks as stated, counted by our "
-                    f"rule, give {formula:,} floats; the paper prints {cost.kilofloats:,},000."
+                    f"Table 2, {TITLES[method]} on {TITLES[data]}: by our rule, the stated formula and networks give "
+                    f"{formula:,} floats; the paper prints {cost.kilofloats:,},000."
                 )
     return found
 
@@ -108,7 +108,7 @@ def against_the_text() -> list[str]:
         ],
     }
     return [
-        f"{sentence}, but not so in its tables: {'; '.join(found)}." for sentence, found in sentences.items() if found
+        f"{sentence}; its tables contradict this: {'; '.join(found)}." for sentence, found in sentences.items() if found
     ]
 
 
@@ -121,7 +121,7 @@ def _columns(metric: str) -> list[tuple[str, dict[str, Figure]]]:
 
 
 def _behind(reference: str, methods: Sequence[str] = METHODS) -> list[str]:
-    """Where methods have a lower mean than the one that they are said to be better than."""
+    """Where methods have a lower mean than the reference that they are claimed to beat."""
     return [
         f"{column}, {TITLES[method]} {figures[method].mean:.2f} and {TITLES[reference]} {figures[reference].mean:.2f}"
         for metric in METRICS

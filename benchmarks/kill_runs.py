@@ -1,15 +1,15 @@
-"""Does a run that is killed and resumed end in the same state, to the last bit? Hundreds of real processes, killed.
+"""Check that killed and resumed runs end in exactly the same state, with hundreds of real processes.
 
 python benchmarks/kill_runs.py [--prer 100] [--others 20] [--faults prer] [--longer 1] [--device cpu] [--seed 0]
     [--json FILE]
 
-First at random: a run is started as a process of its own, killed by SIGKILL at a moment that is drawn, and resumed;
-that may be killed again, up to three times in all, before it is left to end. Then exactly: a run dies right before, after
-and, where it writes, amid every call that changes the disk, from its first file to its last; within checkpoints, those of
-the first, the second and the last. Each once by SIGKILL and once by a loss of power: what was written and not yet forced
-to the disk is cut short. In every case result, events and model must be those of the run that was never stopped, but for times.
+Part 1, random: a run starts in its own process, is killed by SIGKILL at a random moment, and is resumed. It may be killed up
+to three times before it may finish. Part 2, systematic: a run dies right before, right after and, for writes, in the middle
+of every call that changes the disk, from its first file to its last; within checkpoints, in the first, the second and the
+last. Each is tried once with SIGKILL and once with a simulated power loss, which truncates data that was not yet flushed to
+disk. In every case, result, events and model must equal those of an uninterrupted run, except for times.
 
-To be killed in training and not while Python imports, a run is forked from a process that has imported all it needs.
+Runs are forked from a process that has imported everything, so that they are killed in training and not during imports.
 """
 
 import argparse
@@ -41,9 +41,9 @@ from prer.cli.main import main as prer_command
 from prer.learners import LEARNERS
 from prer.runs.experiment import Experiment
 
-PATIENCE = 120  # seconds after which a process hangs
-KILLS = 3  # of one run, at most
-AGAIN = 0.5  # how likely a resumed one is killed, too
+PATIENCE = 120  # seconds after which a process counts as hanging
+KILLS = 3  # maximum number of kills of one run
+AGAIN = 0.5  # probability that a resumed run is killed, too
 DOING = ("beginning", "training", "a checkpoint", "ending")  # what a process may be killed at
 BEGINNING, TRAINING, CHECKPOINT, ENDING = range(len(DOING))
 
@@ -85,7 +85,7 @@ def _has(learner, field):
 
 
 class Process:
-    """A run in a process of its own, which tells through shared memory what it is doing."""
+    """A run in its own process, which reports through shared memory what it is doing."""
 
     def __init__(self, arguments, said, prepare=lambda: None, afterwards=lambda: None):
         self.marks = mmap.mmap(-1, 1)  # survives its death
@@ -111,17 +111,17 @@ class Process:
                 os._exit(code)
 
     def wait(self):
-        """How it ended: 0, its exit code, or minus the signal that killed it."""
+        """Its exit code, or minus the signal that killed it."""
         _, status = os.waitpid(self.pid, 0)
         self.seconds = time.perf_counter() - self.begin
         return os.waitstatus_to_exitcode(status)
 
     def kill_after(self, seconds):
-        """The same, killed so long after training began if it has not ended before."""
+        """The same, killed this many seconds after training began unless it ended before."""
         while self.marks[0] == BEGINNING and not self._ended:
             time.sleep(0.001)
         time.sleep(seconds)
-        os.kill(self.pid, signal.SIGKILL)  # until it is waited for, its number is not given to another
+        os.kill(self.pid, signal.SIGKILL)  # its process id is not reused before it is waited for
         return self.wait()
 
     @property
@@ -130,12 +130,12 @@ class Process:
 
     @property
     def doing(self):
-        """What it is at, or was at when it died."""
+        """What it is doing, or was doing when it died."""
         return DOING[self.marks[0]]
 
 
 def tell(marks):
-    """Within a process: keep its mark."""
+    """In a run's process: keep its mark up to date."""
 
     def marked(function, during, after=None):
         def call(*args, **more):
@@ -151,13 +151,13 @@ def tell(marks):
 
 
 def import_all(folder):
-    """Import what runs import, by a look at one; else each would spend its first seconds with that."""
+    """Import everything that runs import, by showing one run; otherwise each run would spend its first seconds on imports."""
     names = folder / "modules.json"
     note = lambda: names.write_text(json.dumps(sorted(sys.modules)))  # noqa: E731
     command = ["run", *settings("prer", "two seeds"), "--out", str(folder / "first"), "--quiet"]
     assert Process(command, folder / "said", afterwards=note).wait() == 0, (folder / "said").read_text()
     for name in json.loads(names.read_text()):
-        with contextlib.suppress(ImportError):  # parts of compiled packages are no modules of their own
+        with contextlib.suppress(ImportError):  # parts of compiled packages are not separate modules
             importlib.import_module(name)
 
 
@@ -166,21 +166,21 @@ def import_all(folder):
 
 @dataclass
 class Run:
-    """A run's folder and how it came to be."""
+    """A run's folder and its history."""
 
     learner: str
     stream: str
     out: Path
 
     def __post_init__(self):
-        """Where it will be."""
+        """The path of its folder."""
         self.out.mkdir(parents=True)
         self.settings = settings(self.learner, self.stream)
         self.path = self.out / Experiment.parse({}, self.settings).folder
         self.counts = Counter(runs=1)
 
     def process(self, rng=None, **more):
-        """Start it, or let it go on: by `resume`, or as well by the command that began it."""
+        """Start the run, or resume it with `resume` or with the command that started it."""
         begun = (self.path / "experiment.toml").exists()
         by_resume = begun and (rng is None or rng.random() < 0.7)
         command = ["resume", str(self.path)] if by_resume else ["run", *self.settings, "--out", str(self.out)]
@@ -188,7 +188,7 @@ class Run:
         return Process([*command, "--quiet"], self.out / "said", **more)
 
     def note(self, code, doing):
-        """Count how a process ended; whether it was killed."""
+        """Count how a process ended; return whether it was killed."""
         if code == -signal.SIGKILL:
             self.counts["kills"] += 1
             self.counts[f"kills in {doing}"] += 1
@@ -199,7 +199,7 @@ class Run:
         return code == -signal.SIGKILL
 
     def found(self):
-        """All that came of it, without times."""
+        """All outputs of the run, without times."""
         result = json.loads((self.path / "result.json").read_text())
         events = [json.loads(line) for line in (self.path / "events.jsonl").read_text().splitlines()]
         environment = json.loads((self.path / "environment.json").read_text())
@@ -214,20 +214,20 @@ class Run:
 
 
 class Failed(Exception):
-    """A run that could not be brought to its end."""
+    """A run that could not be finished."""
 
 
 @dataclass
 class Whole:
-    """A run that is never stopped."""
+    """An uninterrupted run."""
 
     found: dict
     seconds: float
-    moments: list  # at which it may die: what it does, within which checkpoint (0: none), how many are finished
+    moments: list  # where it may die: the call, the checkpoint it belongs to (0: none), and the number of finished checkpoints
 
 
 def whole(folder, learner, stream):
-    """Run it; that it ends the same when it is done twice is what makes it a measure."""
+    """Run it twice, and check that both runs are equal."""
     runs = [Run(learner, stream, folder / f"{learner} {stream} {i}") for i in range(2)]
     calls, moments = Calls(), folder / f"{learner} {stream}.json"
     note = lambda: moments.write_text(json.dumps(calls.moments))  # noqa: E731
@@ -247,19 +247,19 @@ def whole(folder, learner, stream):
 
 
 class Calls:
-    """Within a process: the calls by which it changes the disk, and the moments before, amid and after each.
+    """In a run's process: the calls that change the disk, with the moments before, during and after each.
 
     Args:
         at: the moment at which to die, counted from 1.
-        power: whether that is a loss of power.
+        power: whether to simulate a power loss.
     """
 
     def __init__(self, at=0, power=False):
         self.at, self.power, self.moments, self.checkpoints, self.within = at, power, [], 0, False
-        self.loose = {}  # files that were written and not yet forced to the disk: a handle, and the length that is safe
+        self.loose = {}  # files not yet flushed to disk: a handle, and the length that is safe
 
     def watch(self):
-        """Begin."""
+        """Replace the calls by counted ones."""
         prer.runs.checkpoint.Pace.due = lambda pace: True  # the same checkpoints in every run
         self.fsync = os.fsync
         for name in ("mkdir", "open", "rename", "replace", "unlink", "rmdir"):
@@ -276,7 +276,7 @@ class Calls:
         prer.runs.checkpoint.Checkpoint.write = counted
 
     def around(self, name, function):
-        """The same function, with a moment before and one after."""
+        """The same function with a moment before and after it."""
 
         def call(*args, **more):
             self.moment(f"before {name}")
@@ -287,7 +287,7 @@ class Calls:
         return call
 
     def moment(self, what):
-        """A moment; if it is the one, the last."""
+        """Count a moment, and die if it is the chosen one."""
         self.moments.append((what, self.checkpoints if self.within else 0, self.checkpoints - self.within))
         if len(self.moments) == self.at:
             for handle, safe in self.loose.values() if self.power else ():
@@ -297,24 +297,24 @@ class Calls:
             os.kill(os.getpid(), signal.SIGKILL)
 
     def opened(self, function, file, mode="r", *args, **more):
-        """A file, written by halves if it is written."""
+        """Open a file; a file for writing is written in two halves."""
         result = function(file, mode, *args, **more)
         return result if mode in ("r", "rb") else Halves(result, self)
 
     def written(self, handle):
-        """Note that from here on a file is not safe."""
+        """Record that a file is not safe any more."""
         about = os.fstat(handle)
         if about.st_ino not in self.loose:
             self.loose[about.st_ino] = os.dup(handle), about.st_size
 
     def forced(self, handle):
-        """Note that it is."""
+        """Record that a file is safe."""
         self.fsync(handle)
         self.loose.pop(os.fstat(handle).st_ino, None)
 
 
 class Halves:
-    """A file that is written by halves."""
+    """A file that writes in two halves."""
 
     def __init__(self, file, calls):
         self.file, self.calls = file, calls
@@ -332,7 +332,7 @@ class Halves:
         self.file.close()
 
     def write(self, data):
-        """One half, and then the other."""
+        """Write one half, then the other."""
         self.calls.written(self.file.fileno())
         half = len(data) // 2
         for when, part in (("before", data[:0]), ("amid", data[:half]), ("after", data[half:])):
@@ -345,7 +345,7 @@ class Halves:
 
 
 def at_random(measure, run, rng):
-    """Kill it one to three times, whenever."""
+    """Kill it one to three times at random moments."""
     for i in range(KILLS):
         while not run.note((process := run.process(rng)).kill_after(rng.uniform(0, measure.seconds)), process.doing):
             if i:
@@ -357,7 +357,7 @@ def at_random(measure, run, rng):
 
 
 def at_a_call(measure, run, rng, at, power):
-    """Let it die at a moment, and some of the resumed ones at a moment of theirs."""
+    """Let it die at a given moment, and some resumed runs at another one."""
     process = run.process(rng, prepare=Calls(at, power).watch)
     if not run.note(process.wait(), process.doing):
         raise Failed("it did not die; are its calls not the same every time?")
@@ -366,14 +366,14 @@ def at_a_call(measure, run, rng, at, power):
         second = Calls(int(rng.integers(1, len(measure.moments))), not power)
         process = run.process(rng, prepare=second.watch)
         run.note(process.wait(), process.doing)
-    run.note(run.process(rng).wait(), None)  # one that has ended stays as it is
+    run.note(run.process(rng).wait(), None)  # a finished run stays as it is
     if saved and "resumed" not in json.loads((run.path / "environment.json").read_text()):
-        raise Failed("it began anew, although a checkpoint was finished")
+        raise Failed("it started over, although a checkpoint was finished")
 
 
 @dataclass
 class Case:
-    """One run that is killed."""
+    """A case: one run that is killed."""
 
     number: int
     learner: str
@@ -382,7 +382,7 @@ class Case:
     power: bool = False
 
     def try_it(self, folder, seed, measure):
-        """Its counts, and what was wrong with it."""
+        """Its counts, and its faults."""
         rng, begin, wrong = np.random.default_rng([seed, self.number]), time.perf_counter(), None
         run = Run(self.learner, self.stream, folder / str(self.number))
         try:
@@ -404,13 +404,13 @@ class Case:
 
 
 def at_random_of(options):
-    """The learner and the stream of each run that is killed at random."""
+    """Learner and stream of each run that is killed at random."""
     counts = {learner: options.prer if learner == "prer" else options.others for learner in options.learners}
     return [(learner, LONG[i % len(LONG)]) for learner, count in counts.items() for i in range(count)]
 
 
 def at_calls_of(options, measures):
-    """The same of those that die at a call, with the moment, and whether it is the power that is lost."""
+    """The same for runs that die at a call, with the moment, and whether power is lost."""
     for learner in options.faults:
         moments = measures[learner, "short"].moments
         last = max(checkpoint for _, checkpoint, _ in moments)
@@ -435,9 +435,9 @@ def main():
         nargs="*",
         type=int,
         default=[0, 1, 2, -1],
-        help="in which checkpoints the calls are; 0: in none, -1: in the last",
+        help="the checkpoints whose calls are tried; 0: outside of checkpoints, -1: the last",
     )
-    parser.add_argument("--longer", type=int, default=1, help="times as many epochs; 5: some 2 s of training")
+    parser.add_argument("--longer", type=int, default=1, help="multiply the number of epochs; 5: about 2 s of training")
     parser.add_argument("--device", choices=["cpu", "cuda"], default="cpu")
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--workers", type=int, default=2)
@@ -446,7 +446,7 @@ def main():
     LONGER[0], DEVICE[0] = options.longer, options.device
     os.environ |= {"PRER_CHECKPOINT_SECONDS": "0", "OMP_NUM_THREADS": "1"}
     torch.set_num_threads(1)
-    prer.runs.environment._commit = cache(prer.runs.environment._commit)  # git would take more time than the run
+    prer.runs.environment._commit = cache(prer.runs.environment._commit)  # git would take longer than the run
     with tempfile.TemporaryDirectory() as root, contextlib.chdir(root):
         record = kill(options, Path(root))
     if options.json:
@@ -456,7 +456,7 @@ def main():
 
 
 def kill(options, root):
-    """Run, kill, resume, compare, and write down what came of it."""
+    """Run, kill, resume and compare, and write the record."""
     begin = time.perf_counter()
     rng = np.random.default_rng(0)
     y = np.repeat(np.arange(4), 20)

@@ -1,9 +1,9 @@
-"""How long data takes to load from a warm disk, and how much memory: `prer.data.load` and the stream made of it.
+"""Measure time and memory to load data from a warm disk: `prer.data.load` and making the stream.
 
     python benchmarks/loading.py mnist cifar10 PATH... --json benchmarks/records/loading.json
 
-Each load happens in a process of its own, three times; memory is the peak beyond what the imports took, over the bytes
-of the raw arrays. Linux only, for it reads /proc.
+Each data set is loaded three times, in new processes. Memory is the peak above that of the imports, relative to the bytes
+of the raw arrays. Linux only, because it reads /proc.
 """
 
 import argparse
@@ -24,7 +24,7 @@ def kilobytes(key):
 def measure(data):
     from prer.streams.config import StreamConfig
 
-    Path("/proc/self/clear_refs").write_text("5")  # the peak begins anew
+    Path("/proc/self/clear_refs").write_text("5")  # reset the peak
     before, begin = kilobytes("VmRSS"), time.perf_counter()
     stream = StreamConfig(data=data, resplit=0.2).build()
     seconds = time.perf_counter() - begin

@@ -1,13 +1,13 @@
-"""What PRER reaches on data of one's own with nothing set, beside the settings of every named data set (`like`).
+"""Compare PRER with default settings on a user's own data with the settings of every catalogue data set (`like`).
 
 python benchmarks/own_data.py prepare DATA
 python benchmarks/own_data.py search DATA [--workers N] [--out runs] [--json FILE]
 python benchmarks/own_data.py show DATA [--workers N] [--out runs] [--json FILE]
 
-`prepare` writes the data as a user would bring it: two tables as CSV, three .npz files, and a folder of pictures; MNIST
-and CIFAR10 are fetched. `search` compares numbers of steps and sizes of batches on a fifth of the training part, with
-seeds that `show` does not use. `show` tests what `prer run stream.data=FILE` does, and pairs it with each `like`: the
-difference over seeds with its standard error.
+`prepare` writes the data as a user would have it: two CSV tables, three .npz files, and a folder of images; MNIST and
+CIFAR10 are downloaded. `search` compares numbers of steps and batch sizes on a fifth of the training part, with seeds that
+`show` does not use. `show` tests `prer run stream.data=FILE` and compares it with each `like`: the paired difference over
+seeds with its standard error.
 """
 
 import argparse
@@ -27,7 +27,7 @@ SEEDS, SEEDS_OF_MNIST = 20, 5
 OF_SEARCH = 100  # the first seed of the search
 STEPS, BATCHES = (250, 500, 1000, 2000), (16, 32, 64)
 STEPS_OF_MANY = (1000, 2000, 4000, 8000)  # of tasks with more than three classes, in batches of 32
-MARGIN = 1.5  # points that nothing set may lie below the best `like`, beyond two standard errors
+MARGIN = 1.5  # points by which default settings may be below the best `like`, beyond two standard errors
 
 DATA = {  # name: (file, samples of a task to learn from in the search, more settings)
     "wine": ("wine.csv", 114, ["stream.classes_per_task=3"]),
@@ -85,7 +85,7 @@ def seeds(name, first=0):
 
 
 def to_search(folder):
-    """Each data set with numbers of steps and sizes of batches, and with every `like`."""
+    """Each data set with several numbers of steps and batch sizes, and with every `like`."""
     for name, (_, samples, _) in DATA.items():
         held_out = "stream.validation=0.2", seeds(name, OF_SEARCH)
         many = name in ("digits-10", "digits-5", "table-6", "folder-8", "mnist-1500")
@@ -105,7 +105,7 @@ def to_search(folder):
 
 
 def to_show(folder):
-    """Each data set with nothing set, and with every `like`."""
+    """Each data set with default settings, and with every `like`."""
     for name in DATA:
         yield name, "nothing set", experiment(folder, name, seeds(name))
         for like in CATALOGUE:
@@ -122,7 +122,7 @@ def entry_of(name, setting, outcome):
 
 
 def verdicts(entries):
-    """Nothing set against the best `like` of each data set: the paired difference with its standard error."""
+    """Default settings against the best `like` of each data set: the paired difference with its standard error."""
     found = {(entry["data"], entry["setting"]): entry for entry in entries if not entry["error"]}
     for name in dict.fromkeys(entry["data"] for entry in entries):
         ours = found[name, "nothing set"]
@@ -156,7 +156,7 @@ def main():
     begin = time.perf_counter()
     plan = list((to_search if options.part == "search" else to_show)(options.data))
     plan = [point for point in plan if not options.only or point[0] in options.only.split(",")]
-    plan.sort(key=lambda point: point[1])  # so that what is stopped early has all data sets of some settings
+    plan.sort(key=lambda point: point[1])  # so that an interrupted search has all data sets of some settings
     unique = {point.hash: point for _, _, point in plan}  # a `like` may bring the classes per task of another stream
     entries = []
     for outcome in Local(options.workers).run(list(unique.values()), options.out):

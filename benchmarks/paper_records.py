@@ -1,11 +1,11 @@
-"""Pack the run folders of the paper's tables into one file, a run on each line, and unpack it into run folders.
+"""Pack the run folders of the paper's tables into one file with a line for each run, and unpack it again.
 
     python benchmarks/paper_records.py pack RUNS FILE.jsonl
     python benchmarks/paper_records.py unpack FILE.jsonl DIR
 
-`prer reproduce all --finished --out DIR` and `prer show` read what is unpacked. Folders are named by the present code, so
-they fit whatever an experiment's hash is made from. A line leaves out what can be computed (metrics, checksum), paths, and
-all events but the agreement after the last task and the reason of a failure.
+`prer reproduce all --finished --out DIR` and `prer show` read the unpacked folders. The current code names the folders, so
+they stay valid if the hash of an experiment changes. A line omits values that can be computed (metrics, checksum), paths,
+and all events except the agreement after the last task and the reason of a failure.
 """
 
 import argparse
@@ -21,7 +21,7 @@ from prer.runs.experiment import Experiment
 from prer.runs.folder import RunFolder
 from prer.runs.metrics import summary
 
-NOT_PACKED = ("folder", "context")  # of the environment: a path, and the settings once more
+NOT_PACKED = ("folder", "context")  # keys of the environment that are left out: a path, and a copy of the settings
 
 
 def pack(runs):
@@ -35,7 +35,7 @@ def pack(runs):
 
 
 def packed(run, clock):
-    """A run as plain values; `clock` is about the command that made it, where that is known."""
+    """A run as plain values; `clock` describes the command that made it, if known."""
     tables, about, result = run.experiment, run.environment, run.result
     line = {"name": tables.pop("name"), "seeds": tables.pop("seeds"), "settings": tables}
     line["environment"] = {key: value for key, value in about.items() if key not in NOT_PACKED}
@@ -67,7 +67,7 @@ def experiment_of(line):
 
 
 def unpack(lines, out):
-    """Write a run folder for each line, and how long the commands took that made them."""
+    """Write a run folder for each line, and the durations of the commands that made them."""
     found = {}
     for line in map(json.loads, lines):
         experiment = experiment_of(line)

@@ -1,4 +1,4 @@
-"""The same flow by the layers of normflows and of nflows, which are imported when they are asked for."""
+"""The same flow built from the layers of normflows and of nflows, which are imported on use."""
 
 # B batch, D embedding, a and b the two halves of a coupling
 
@@ -12,7 +12,7 @@ from torch import Tensor, nn
 
 
 class _Coupling(nn.Module):
-    """A level's blocks of normflows' own layers, from the data's side to the noise's."""
+    """The blocks of a level from normflows' layers, from the data side to the noise side."""
 
     def __init__(self, size: int) -> None:
         import normflows as nf
@@ -26,7 +26,7 @@ class _Coupling(nn.Module):
         self.orders = nn.ModuleList(nf.flows.Permute(size) for _ in range(BLOCKS))
 
     def forward(self, u: Tensor, condition: Tensor) -> tuple[Tensor, Tensor]:
-        """Towards the noise; its layers know no condition, which therefore enters beside the half that stays."""
+        """Forward pass towards the noise; the layers take no condition, so it is concatenated to the unchanged half."""
         total = torch.zeros(len(u), device=u.device)
         for norm, coupling, order in zip(self.norms, self.couplings, self.orders, strict=True):
             u, first = norm(u)
@@ -38,11 +38,10 @@ class _Coupling(nn.Module):
 
 
 def normflows(dimension: int, device: str = "cpu") -> PeerFlow:
-    """The flow of normflows' layers.
+    """The flow from normflows' layers.
 
-    What differs from ours: its batch norm keeps no running statistics and has no inverse, so that it cannot be sampled
-    with it; the scale of a coupling is not bounded; the prior has a mean and a scale of its own for each class; data is
-    not standardised first.
+    Differences from ours: its batch norm has no running statistics and no inverse, so the flow cannot be sampled; the
+    scale of a coupling is not bounded; the prior has a mean and a scale for each class; data is not standardised first.
     """
     import normflows as nf
 
@@ -66,7 +65,7 @@ def normflows(dimension: int, device: str = "cpu") -> PeerFlow:
 
 
 class _Conditioned(nn.Module):
-    """nflows' MLP, which takes no context, with the context beside its input."""
+    """nflows' MLP, which takes no context, with the context concatenated to its input."""
 
     def __init__(self, inputs: int, outputs: int, hidden: int) -> None:
         from nflows.nn.nets import MLP
@@ -80,10 +79,10 @@ class _Conditioned(nn.Module):
 
 
 def nflows(dimension: int, device: str = "cpu") -> PeerFlow:
-    """The flow of nflows' layers.
+    """The flow from nflows' layers.
 
-    What differs from ours: its batch norm has a learned scale and shift, too; the scale of a coupling is not bounded;
-    data is not standardised first; sampling draws no outliers again.
+    Differences from ours: its batch norm also learns a scale and a shift; the scale of a coupling is not bounded; data is
+    not standardised first; outliers are not resampled.
     """
     from nflows.distributions.normal import ConditionalDiagonalNormal
     from nflows.flows import Flow

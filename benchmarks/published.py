@@ -1,20 +1,20 @@
-"""Do our learners reach what others have published? Their settings rebuilt on MNIST, their figures beside ours.
+"""Compare our learners with published results on MNIST, in the published settings.
 
     python benchmarks/published.py [--rows split permuted gem agem] [--device auto] [--heads ours] [--fast] [--json FILE]
 
-The figure is the mean accuracy on all tasks after the last one, on the official test part, mean ± standard error of
-five seeds. A strength (of EWC, SI and LwF) is the best of a small grid, by seed 0 on a tenth of the training part; the
-test part is not seen. Pixels are in [0, 1] and not standardised, and the network is the published one: an encoder that
-ends at its last hidden layer, and one linear layer for a head. `--heads ours` takes ours instead (an embedding of 100
-and heads of three layers).
+The metric is the mean accuracy on all tasks after the last one, on the official test part, mean ± standard error of five
+seeds. The strength of EWC, SI and LwF is the best of a small grid, selected with seed 0 on a tenth of the training part; the
+test part is not used. Pixels are in [0, 1] and not standardised, and the network is the published one: an encoder that
+ends with its last hidden layer, and a linear layer as head. `--heads ours` uses our network instead (an embedding of size
+100 and heads of three layers).
 
-What differs nevertheless. All: whole epochs, the nearest number to the published iterations; Adam begins anew with every
-task, where theirs goes on; all seeds have the same permutations; old and new losses are not weighted by the number of
-tasks. EWC: 500 samples for the Fisher information. SI: its damping is 0.1 as in their code. DGR: the prior is a Gaussian
-of each class, so labels are known instead of predicted, and pixels are Gaussian with a deviation of 0.3 instead of
-Bernoulli. Joint: so few epochs of all tasks so far that its steps are as many in all. Replay: 1,000 samples from the
-first task on instead of 100 of each class. GEM: a random memory instead of the newest samples. GEM and A-GEM: torch's
-initial weights instead of Xavier's. With `--heads ours` one pass of SGD hardly moves so deep a network: not for these two.
+Remaining differences. All: whole epochs, rounded to the published number of iterations; Adam is reset with every task,
+while theirs continues; all seeds have the same permutations; old and new losses are not weighted by the number of tasks.
+EWC: 500 samples for the Fisher information. SI: damping 0.1, as in their code. DGR: the prior is a Gaussian for each class,
+so labels are known instead of predicted, and pixels are Gaussian with standard deviation 0.3 instead of Bernoulli. Joint:
+fewer epochs over all tasks so far, for the same total number of steps. Replay: 1,000 samples from the first task on instead
+of 100 of each class. GEM: a random memory instead of the newest samples. GEM and A-GEM: torch's initial weights instead of
+Xavier's. Do not use `--heads ours` with these two: one pass of SGD hardly trains so deep a network.
 """
 
 import argparse
@@ -128,9 +128,9 @@ class Outputs(Heads):
 
 
 def plain(learner, task):
-    """Leave pixels as they are: by the first task's deviations a pixel that moved may be hundreds of them away."""
+    """Leave pixels unscaled: relative to the first task's standard deviations, a permuted pixel may be hundreds of them away."""
     if isinstance(learner, DGR):
-        learner.inputs_.std.fill_(0.3)  # its decoder has a deviation of 1, under which digits of [0, 1] are a blur
+        learner.inputs_.std.fill_(0.3)  # its decoder has standard deviation 1, which blurs digits in [0, 1]
 
 
 @functools.cache
@@ -157,7 +157,7 @@ def stream_of(row, fast):
 
 
 def run(row, method, options):
-    """One line of the table: the best weight, and with it our figure."""
+    """One row of the table: the best weight, and our result with it."""
     learner, special, grid, published = ROWS[row][method]
     stream, (_, judged, shared) = stream_of(row, options.fast), SETTINGS[row]
     settings = shared | special | {"embedding": shared["hidden"][-1] if options.heads == "published" else 100}
@@ -181,14 +181,14 @@ def run(row, method, options):
 
 
 def parsed(figure):
-    """A published figure by name; seen: whether it was read for this table, there or in a text that quotes it."""
+    """A published result by name; `seen`: whether it was looked up for this table, in the paper or in a text that quotes it."""
     value, spread, source = figure.split()
     seen = {"?": False, "~": "quoted"}.get(source[3:], True)
     return {"figure": float(value), "spread": float(spread), "source": source[:3], "seen": seen}
 
 
 def line(entry):
-    """An entry for a person."""
+    """An entry as a line of text."""
     weight = f"{entry['settings']['weight']:g}" if entry["grid"] else ""
     ours = f"{entry['final_accuracy']['mean']:6.2f} ± {entry['sem']:.2f}"
     return f"{entry['row']:9s} {entry['method']:11s} {weight:>6s}  {ours:15s}  {ROWS[entry['row']][entry['method']][3]}"
@@ -200,7 +200,7 @@ def main():
     parser.add_argument("--methods", nargs="+", help="only these of each row, none or ewc for instance")
     parser.add_argument("--device", default="auto")
     parser.add_argument("--heads", choices=("published", "ours"), default="published")
-    parser.add_argument("--fast", action="store_true", help="a few steps of small networks: does it run?")
+    parser.add_argument("--fast", action="store_true", help="smoke test: a few steps of small networks")
     parser.add_argument("--json", type=Path)
     options = parser.parse_args()
     options.device, begin, entries = as_device(options.device), time.perf_counter(), []
@@ -213,7 +213,7 @@ def main():
             try:
                 entry = run(row, method, options)
                 print(f"{line(entry)}  [{time.perf_counter() - start:.0f} s]", flush=True)
-            except Exception as error:  # the others go on
+            except Exception as error:  # continue with the others
                 entry = {"row": row, "method": method, "error": f"{type(error).__name__}: {error}"}
                 print(f"{row:9s} {method:11s} {entry['error']}", flush=True)
             entries.append(entry)

@@ -1,9 +1,9 @@
-"""How large is a page about 200 runs, and how long does it take?
+"""Measure the size of a page about 200 runs, and the time to write it.
 
 python benchmarks/report_200.py [--runs 200] [--json FILE]
 
-One short run of PRER on the digits is copied under other names, each copy with accuracies of its own; then the command is
-timed, in a process of its own, five times.
+One short run of PRER on the digits is copied under other names, each copy with different accuracies. The command is then
+timed five times, in new processes.
 """
 
 import argparse
@@ -27,7 +27,7 @@ COMMAND = [sys.executable, "-c", "from prer.cli.main import main; main()", "repo
 
 
 def copies(run: Path, out: Path, count: int) -> None:
-    """So many runs like this one."""
+    """Make copies of this run."""
     known, rng = RunFolder(run).result, np.random.default_rng(0)
     for i in range(count):
         folder = out / f"digits-{LEARNERS[i % len(LEARNERS)]}-{i:08x}"

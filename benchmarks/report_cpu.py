@@ -1,9 +1,9 @@
-"""How much CPU time does `prer report` of one run take, beyond its imports?
+"""Measure the CPU time of `prer report` of one run, without its imports.
 
 python benchmarks/report_cpu.py [--against CHECKOUT] [--repeats 5] [--json FILE]
 
-The built-in run is made once. Then, in turn, each in a process of its own: this code's page, another checkout's page where
-one is given, and the imports that a page needs, without a page. torch has as many threads as it takes by itself.
+The built-in run is made once. Then these take turns, each in a new process: this code's page, another checkout's page if
+one is given, and only the imports that a page needs. torch uses its default number of threads.
 """
 
 import argparse

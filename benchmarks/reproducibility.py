@@ -2,8 +2,8 @@
 
 python benchmarks/reproducibility.py RUNS [NAME=PATH ...] [--fast] [-o REPRODUCIBILITY.md]
 
-RUNS is a folder of runs that `prer reproduce` made, or that `paper_records.py unpack` wrote from records/paper.jsonl.
-NAME=PATH names data sets that were read from elsewhere; for the recorded runs kmnist=kmnist10k svhn=svhn46k.
+RUNS is a folder of runs from `prer reproduce`, or from `paper_records.py unpack` and records/paper.jsonl.
+NAME=PATH names data sets that were read from other paths; for the recorded runs: kmnist=kmnist10k svhn=svhn46k.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ the same.
 
 
 def text(request: Request, outcomes: Mapping[str, Mapping[Key, Outcome]], clocks: Mapping[str, Clock]) -> str:
-    """The document, from what there is of the runs of each table, and how long they took together."""
+    """The document, from the existing runs of each table and the time they took."""
     tables = {name: tables_of(name, request, outcomes) for name, of_table in outcomes.items() if of_table}
     every = {table.name: table for of_part in tables.values() for table in of_part}
     parts = [HEAD, "## In short\n", "\n".join(f"- {line}" for line in in_short(every.values())) + "\n"]
@@ -60,14 +60,14 @@ def text(request: Request, outcomes: Mapping[str, Mapping[Key, Outcome]], clocks
     of_runs = [markdown(runs(request, outcomes[name], name, clocks.get(name))) for name in tables]
     parts += ["## Runs\n", *([DIRTY] if any("-dirty |" in table for table in of_runs) else []), *of_runs]
     parts += [
-        "## What the paper says differently in different places\n",
+        "## Where the paper contradicts itself\n",
         "\n".join(f"- {i}" for i in inconsistencies()),
     ]
     return "\n".join(parts) + "\n"
 
 
 def runs(request: Request, outcomes: Outcomes, name: str, clock: Clock | None = None) -> Table:
-    """Where and from what each row comes, and the command that makes it."""
+    """A row for each run: seeds, time, hardware, versions, digest, and the command that repeats it."""
     rows: list[list[Cell]] = []
     for (data, method), outcome in outcomes.items():
         result = result_of(outcome)
@@ -86,9 +86,9 @@ def runs(request: Request, outcomes: Outcomes, name: str, clock: Clock | None = 
     notes = request.remarks(data_of(outcomes))
     here = {outcome.folder.path.name for outcome in outcomes.values()}
     if clock is not None and (made := len(here & set(clock.folders))):
-        beside = "" if clock.workers == 1 else "; the seconds above are those of each with others beside it"
+        beside = "" if clock.workers == 1 else "; the seconds above were measured with these runs in parallel"
         notes += [
-            f"{made} of these {len(here)} runs were made by one command, which took {clock.seconds:.0f} s for "
+            f"{made} of these {len(here)} runs come from one command, which took {clock.seconds:.0f} s for "
             f"{len(clock.folders)} runs, {clock.workers} at a time{beside}."
         ]
     columns = [name, "seeds", "seconds", "hardware", "Python, torch", "code", "digest", "command"]
@@ -102,7 +102,7 @@ def runs(request: Request, outcomes: Outcomes, name: str, clock: Clock | None = 
 
 
 def _together(seeds: Sequence[int]) -> str:
-    """Seeds as a person says them.
+    """Seeds as text, consecutive ones as a range.
 
     Example:
         >>> _together([0, 1, 2]), _together([0, 1, 7])
@@ -113,7 +113,7 @@ def _together(seeds: Sequence[int]) -> str:
 
 
 def _options(request: Request, data: str, name: str) -> str:
-    """The options a row was made with; of a path its last part alone, for the others are a matter of the machine."""
+    """The options of a row's command; paths are reduced to their last part, since the rest depends on the machine."""
     path = f" --data {data}=PATH/{Path(request.paths[data]).resolve().name}" if data in request.paths else ""
     given = {"--seeds": None if name == "table2" else request.seeds, "--device": request.device}
     return path + "".join(f" {key} {value}" for key, value in given.items() if value) + " --fast" * request.fast

@@ -3,10 +3,10 @@
 python benchmarks/search.py [NAME ...] [--workers N] [--out runs] [--json FILE]
 python benchmarks/search.py --again benchmarks/records/search_digits.json [NAME ...] [...]
 
-The searches are the files in `search/`: 30 points each (120 of ewc and si), three seeds, tested on a fifth of the
-training part. The test part is never seen. A point that is finished is not run again. `--again` takes the five best
-points of each search, runs them with twenty seeds, and names the winner: the best Accuracy among points at which every
-task was learned, or, where there is none, the best Accuracy.
+The searches are the files in `search/`: 30 points each (120 for ewc and si), three seeds, tested on a fifth of the training
+part. The test part is never used. Finished points are not run again. `--again` runs the five best points of each search
+with twenty seeds and names the winner: the best Accuracy among points that learned every task or, if there is none, the
+best Accuracy.
 """
 
 import argparse
@@ -23,14 +23,14 @@ from prer.sweeps.sweep import Sweep
 
 FOLDER = Path(__file__).parent / "search"
 NAMES = sorted(path.stem for path in FOLDER.glob("*.toml") if path.stem != "digits")
-SLOW = ("prer", "dgr", "joint")  # first, so that no worker is left alone with them
-LEARNED = 93.5  # per cent that every task has to reach; with all the training data it is a point or two more
-STUCK = 75.0  # per cent that every seed has to reach on every task
+SLOW = ("prer", "dgr", "joint")  # started first, so that no single worker is left with them at the end
+LEARNED = 93.5  # per cent that every task must reach; with all the training data it is one or two points more
+STUCK = 75.0  # per cent that every seed must reach on every task
 FINALISTS, FINAL_SEEDS = 5, 20
 
 
 def best(entries, learned=LEARNED):
-    """Points from the best to the worst: first those that learned every task."""
+    """Points from best to worst; those that learned every task come first."""
 
     def key(entry):
         return min(entry["diagonal"]) >= learned and entry.get("weakest", 100) >= STUCK, entry["accuracy"]

@@ -3,14 +3,18 @@
 python benchmarks/search_paper.py [NAME=PATH ...] [--only mnist,prer] [--round more|wider] [--workers N] [--out runs] [--json RECORD]
 python benchmarks/search_paper.py --write RECORD ...
 
-34 points for each method on each data set, two seeds, tested on a fifth of the training part: the test parts of these
-seeds are not seen (other seeds have other ones, of which these may have seen samples). Ten are random. All draw the
-learning rate of the classifier (half of the points for each optimiser where the paper's SGD and Adam are both to be
-tried) and its epochs; `search/paper/` says what each method draws besides. PRER's ranges came from 55 tries by hand on
-the same validation data (23 on SVHN and on CIFAR10, 9 on KMNIST, none on MNIST), which count. `--round more` draws 14
-of the same ranges for all others, `--round wider` the rest, of ranges that go on where winners lay at an end
-(`search/paper/wider/`, Adam alone, lower learning rates, fewer epochs). The winner has the best Accuracy. NAME=PATH takes a data set, or a part of it, from a
-folder. `--write` makes `prer/presets/*.toml` and `prer/paper/configs/*.toml` from what records found, with a remark on every setting that the paper states.
+Each method gets 34 points on each data set, with two seeds, tested on a fifth of the training part. The test parts of
+these seeds are not used, but other seeds have other test parts, which may contain samples of this search.
+
+The first round has ten random points. All points sample the learning rate of the classifier and its epochs; if both the
+paper's SGD and Adam are tried, each gets half of the points. `search/paper/` lists the other sampled settings of each
+method. PRER's ranges come from 55 manual trials on the same validation data (23 on SVHN, 23 on CIFAR10, 9 on KMNIST, none
+on MNIST), which count as points. `--round more` samples 14 points from the same ranges for all other methods. `--round wider`
+samples the rest from ranges that are extended where winners were at an end (`search/paper/wider/`: Adam only, lower learning
+rates, fewer epochs). The winner is the point with the best Accuracy.
+
+NAME=PATH reads a data set, or a part of it, from a folder. `--write` writes `prer/presets/*.toml` and
+`prer/paper/configs/*.toml` from records, with a remark on every setting that the paper states.
 """
 
 import argparse
@@ -39,19 +43,26 @@ BY_HAND = {"mnist": 0, "kmnist": 9, "svhn": 23, "cifar10": 23}  # points of PRER
 RATES = {"sgd": {"low": 0.02, "high": 0.2, "log": True}, "adam": {"low": 3e-4, "high": 3e-3, "log": True}}
 WIDER = {"adam": {"low": 1e-4, "high": 3e-3, "log": True}}
 OPTIMISERS = {"mnist": ("sgd", "adam"), "kmnist": ("sgd", "adam"), "svhn": ("adam",), "cifar10": ("adam",)}
-SLOW = ("prer", "gem", "ewc", "lwf", "er", "naive")  # first, so that no worker is left alone with them
+SLOW = (
+    "prer",
+    "gem",
+    "ewc",
+    "lwf",
+    "er",
+    "naive",
+)  # started first, so that no single worker is left with them at the end
 EPOCHS = {"mnist": 10, "kmnist": 30, "svhn": 20, "cifar10": 20}  # KMNIST's are for the part of 10,000 samples
 PHASES = EPOCHS | {"svhn": 30}  # of PRER's autoencoder and flow
 GREY = {"channels": [12, 24, 48], "embedding": 50, "batch": 64}
 COLOUR = {"channels": [24, 48, 96], "embedding": 100, "batch": 64}
 NETWORKS = {"mnist": GREY, "kmnist": GREY, "svhn": COLOUR, "cifar10": COLOUR | {"embedding": 200, "batch": 128}}
 
-# What the paper states, beside the networks; for the rest it is silent.
+# What the paper states besides the networks; it does not specify the rest.
 STATED = {"classes_per_task": 2, "shuffle": False, "resplit": 0.2, "dropout": 0.2, "schedule": "separate"}
 STATED |= {"lr_autoencoder": 1e-3, "density.lr": 1e-4, "augment": True, "density.name": "flow", "density.levels": 2}
 STATED |= {"density.blocks": 10, "norm": "running", "density.condition": "first", "one_hot": True, "bounded": False}
 STATED |= {"density.class_prior": False, "permutation": "random", "anchor": 0.0, "temperature": 1.0}
-# What it then implies, for the files that deviate in nothing: rates that it does not let fall, one place in the one-hot
+# What it implies, for the literal files: learning rates without decay, one place in the one-hot
 # vector for each class there will be, and a flow that learns its own samples of the past.
 IMPLIED = {"decay_autoencoder": False, "density.decay": False, "density.condition_size": 10, "reencode": False}
 SIZES = {"lwf": 500, "gem": 500, "er": 500}  # of memories, for each task
@@ -75,7 +86,7 @@ def stated(data):
 
 
 def remarks_of(data):
-    """What is said of settings that the paper does not state as such."""
+    """Remarks on settings that the paper does not state explicitly."""
     other = {"kmnist": "as on MNIST", "svhn": "as on CIFAR10"}
     return REMARKS | {"size": other.get(data, "as the paper's Table 2 implies")}
 
@@ -94,14 +105,14 @@ def base(data, method):
 
 
 def budget_of(data, method, kind):
-    """How many points a round of a search has: of all rounds, and by hand, the same for all methods."""
+    """Number of points in a round of a search; the total, including points tried by hand, is the same for all methods."""
     total = sum(points for points, _ in ROUNDS.values())
     rest = total - ROUNDS["first"][0] - BY_HAND[data]
     return rest if (method, kind) == ("prer", "wider") else ROUNDS[kind][0]
 
 
 def sweeps(data, method, path, kind):
-    """A round of a search, in a part for each optimiser."""
+    """A round of a search, with a part for each optimiser."""
     wider, budget, draw = kind == "wider", budget_of(data, method, kind), ROUNDS[kind][1]
     optimisers, rates = (tuple(WIDER), WIDER) if wider else (OPTIMISERS[data], RATES)
     epochs = [EPOCHS[data] // n for n in ((4, 2, 1) if wider else (2, 1))]
@@ -115,7 +126,7 @@ def sweeps(data, method, path, kind):
 
 
 def search(options):
-    """Run what is missing, and tell."""
+    """Run the missing points, and print and record the results."""
     paths = dict(word.split("=", 1) for word in options.paths)
     only = options.only.split(",") if options.only else []
     chosen = [[n for n in names if n in only] or names for names in (DATA, METHODS)]
@@ -142,7 +153,7 @@ def search(options):
 
 
 def ranked(entries):
-    """Points from the best to the worst, those that failed last."""
+    """Points from best to worst; failed ones last."""
     return sorted(entries, key=lambda entry: -entry.get("accuracy", -1.0))
 
 
@@ -158,7 +169,7 @@ def write_record(path, found, total, seconds):
 
 
 def write_files(records):
-    """Make the paper's experiments of the winners; without a record of it, of a search's own base."""
+    """Write the paper's experiments from the winners; a search without a record gives its base settings."""
     found = defaultdict(list)
     for record in records:
         for name, entries in json.loads(record.read_text())["searches"].items():
@@ -177,7 +188,7 @@ def write_files(records):
 
 
 def write_literal(data):
-    """PRER with everything that the paper states or implies, and what our search found where it is silent."""
+    """PRER with everything that the paper states or implies, and with the results of our search for the rest."""
     says, tables = stated(data), base(data, "prer")
     own = {"density", *(f.name for f in fields(PRERVariant))}
     learner = in_tables({key: value for key, value in (says | IMPLIED).items() if key.partition(".")[0] in own})
@@ -200,12 +211,12 @@ def rounded(value):
 
 
 def remarked(tables, says, implied, others):
-    """The experiment as TOML, with what the paper says of each setting, or what follows from that."""
+    """The experiment as TOML, with a remark on what the paper states or implies about each setting."""
     what = "with all that the paper states" if tables["name"].endswith("literal") else "of the paper's Table 1"
     lines = [f"# {tables['name']}, {what}. Where no remark follows a setting's meaning, the paper is silent."]
     table = ""
     for line in Experiment.parse(tables).to_toml().splitlines():
-        line = re.sub("[;,] (the paper has|the paper's does not|as in the paper).*", "", line)  # said again below
+        line = re.sub("[;,] (the paper has|the paper's does not|as in the paper).*", "", line)  # added again below
         table = line if line.startswith("[") else table
         setting, _, rest = line.partition(" = ")
         key = f"density.{setting}" if table == "[learner.density]" else setting
@@ -222,7 +233,7 @@ def remarked(tables, says, implied, others):
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("paths", nargs="*", metavar="NAME=PATH")
-    parser.add_argument("--only", help="data sets and methods, with commas between them")
+    parser.add_argument("--only", help="data sets and methods, separated by commas")
     parser.add_argument("--round", choices=ROUNDS, default="first", help="`more` is for all but PRER")
     parser.add_argument("--workers", type=int, default=os.cpu_count())
     parser.add_argument("--out", type=Path, default=Path("runs"))

@@ -1,11 +1,11 @@
-"""How should a training step carry the axis of seeds: vmap over ordinary modules, or layers that know the axis?
+"""Compare two ways to train many seeds together: vmap over ordinary modules, and layers with a seed axis.
 
     python benchmarks/seed_axis.py [--device cpu|cuda] [--json FILE]
 
-Times forward and backward of (a) the paper's three convolutions and (b) the twenty blocks of its flow, for one seed
-and for five, each candidate in turn, several rounds, the median kept. On a GPU every candidate is a captured graph,
-so that kernels are compared and not the interpreter. Self-contained on purpose: it is the evidence for a decision
-and must keep measuring the candidates that were not taken.
+Times forward and backward passes of (a) the paper's three convolutions and (b) the twenty blocks of its flow, for one seed
+and for five. Candidates take turns over several rounds; the median counts. On a GPU every candidate is a captured graph, so
+that kernels are compared and not the interpreter. The script is self-contained on purpose: it documents a design decision
+and must keep measuring the rejected candidates.
 """
 
 # S seeds, B batch, C channels, O output channels, H and W image
@@ -79,7 +79,7 @@ def captured(step: Callable[[], object], device: str) -> Callable[[], object]:
 def milliseconds(
     steps: dict[str, Callable[[], object]], device: str, rounds: int = 7, repeat: int = 20
 ) -> dict[str, float]:
-    """Median milliseconds of each candidate, measured in turn so that a noisy moment hits all of them."""
+    """Median milliseconds of each candidate, measured in turns so that noise affects all of them."""
     steps = {name: captured(step, device) for name, step in steps.items()}
     times: dict[str, list[float]] = {name: [] for name in steps}
     for _ in range(rounds + 1):

@@ -1,13 +1,13 @@
-"""Does a seed end elsewhere when other seeds train beside it, and is that rounding or a real dependence?
+"""Check whether the result of a seed depends on other seeds that train together with it, and whether only by rounding.
 
     python benchmarks/seeds_in_company.py [--json FILE]
 
-Trains on the built-in digits with the shipped settings, but five epochs of every classifier, on one thread of a CPU, and
+Trains on the built-in digits with the shipped settings, except for five epochs of every classifier, on one CPU thread. It
 compares seed 0 of two runs: its weights after some steps and at the end, and the cells of its matrix.
 
-- company: alone, and beside seeds 1 to 4.
+- company: alone, and together with seeds 1 to 4.
 - seed by seed: the same, but Adam updates one seed after another, so that its loops end where they end for seed 0 alone.
-- float64: alone and beside seeds 1 to 4, in double precision (initial weights and noise are other numbers there).
+- float64: the same in double precision (with different initial weights and noise).
 - nudged: alone, and alone with the encoder's initial weights changed by 1e-7 of their size. A control without neighbours.
 """
 
@@ -37,7 +37,7 @@ NUDGE = 1e-7
 
 
 class Watch:
-    """Follows seed 0 through a run."""
+    """Records seed 0 during a run."""
 
     def __init__(self):
         self.weights = {}  # of some steps, counted from 1
@@ -47,7 +47,7 @@ class Watch:
         self.step = self.last = None
 
     def after(self, step):
-        """Note where a step has led."""
+        """Record the weights after a step."""
         weights = torch.cat([p.detach()[0].flatten() for p in step.optimiser.parameters])
         self.digests.append(hashlib.sha256(weights.numpy().tobytes()).digest())
         number, fresh = len(self.digests), step is not self.step
@@ -59,7 +59,7 @@ class Watch:
         self.step, self.last = step, weights
 
     def before_projection(self, g, G):
-        """Note whether some constraint of GEM is violated."""
+        """Record whether a constraint of GEM is violated."""
         self.projected[len(self.digests) + 1] = bool((G[0].double() @ g[0].double() < 0).any())
 
 
@@ -158,7 +158,7 @@ def comparisons(name, stream):
 
 
 def cells_of_each_seed(name, stream):
-    """The largest difference of a cell, of each of the seeds alone and in company; and with Adam seed by seed."""
+    """The largest difference of a cell between each seed alone and with the others; also with Adam seed by seed."""
 
     def matrices(seeds):
         return learn(stream, LEARNERS[name].like("digits", epochs=5), seeds=seeds, device="cpu", warned=True).matrix

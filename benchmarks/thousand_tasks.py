@@ -1,9 +1,9 @@
-"""Does anything grow that should not? A thousand tasks of two classes, one after another, with a tiny PRER.
+"""Check that memory and time do not grow with the number of tasks: a thousand tasks of two classes with a tiny PRER.
 
 python benchmarks/thousand_tasks.py [--tasks 1000] [--learner prer] [--json FILE]
 
-After every hundredth task: resident memory, open files, seconds of a task's training, floats kept, and the accuracy on
-the newest tasks. What may grow are heads, one vector for each class, and the matrix.
+Records after every hundredth task: resident memory, open files, training seconds of a task, stored floats, and the
+accuracy on the newest tasks. Only the heads, one vector per class and the matrix may grow.
 """
 
 import argparse
@@ -33,7 +33,7 @@ OF_PRER = {
 
 
 def tasks(count):
-    """Two Gaussian blobs at places of their own for each task, 50 samples to learn from each."""
+    """Two Gaussian blobs at random places for each task, with 50 training samples each."""
     rng = np.random.default_rng(0)
     for t in range(count):
         y = np.arange(120) % 2

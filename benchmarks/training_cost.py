@@ -1,4 +1,4 @@
-"""What training costs beside bare PyTorch loops and other libraries: steps, seeds together, the flow, long streams.
+"""Compare the cost of training with bare PyTorch loops and other libraries: steps, many seeds, the flow, long streams.
 
 python benchmarks/training_cost.py [--quick] [--against PEER ...] [--device auto|cpu|cuda] [--json FILE]
 
@@ -25,9 +25,9 @@ PEERS = {"avalanche": "avalanche-lib", "normflows": "normflows", "nflows": "nflo
 
 
 def required(name: str) -> str:
-    """The version of a peer that is to be measured; one that is not there is a sentence."""
+    """The version of a peer; an InputError if it is unknown or not installed."""
     if name not in PEERS:
-        raise SystemExit(f"there is no peer {name!r}; take one of {', '.join(PEERS)}")
+        raise SystemExit(f"unknown peer {name!r}; use one of {', '.join(PEERS)}")
     if name == "avalanche":
         avalanche_steps.declare_torchvision()
     try:
@@ -39,12 +39,12 @@ def required(name: str) -> str:
         ) from None
 
 
-# As its documentation makes the optimiser, and with the one that is faster on a CPU.
+# With the optimiser of its documentation, and with the one that is faster on a CPU.
 STEPS = {"avalanche": avalanche_steps.turn_of, "avalanche, fused Adam": partial(avalanche_steps.turn_of, fused=True)}
 
 
 def measure(quick, against, device, say):
-    """Everything, in one process; `say` is told what comes next."""
+    """Measure everything in one process; `say` receives progress messages."""
     versions = {name: required(name) for name in dict.fromkeys(against)}
     of_steps = {name: make for name, make in STEPS.items() if name.split(",")[0] in versions}
     of_flows = {name: make for name, make in peer_flows.FLOWS.items() if name in versions}

@@ -1,10 +1,10 @@
-"""Is a sampled embedding as good as a real one? Train on samples, test on real embeddings (TSTR).
+"""Compare sampled with real embeddings: train on samples, test on real embeddings (TSTR).
 
     python benchmarks/tstr.py MNIST.npz [--device auto] [--seeds 5] [--epochs 60] [--json FILE]
 
-The autoencoder and the flow see the 60,000 training images as one task of ten classes. A classifier is then trained
-on embeddings, once on the real ones and once on as many that were sampled, and tested on the real embeddings of the
-10,000 test images. The likelihood would hide a condition that failed; this does not.
+The autoencoder and the flow learn the 60,000 training images as one task of ten classes. A classifier is then trained on
+real embeddings, another one on as many sampled ones, and both are tested on the real embeddings of the 10,000 test images.
+Unlike the likelihood, this shows whether the flow ignores the class.
 """
 
 import argparse
@@ -27,7 +27,7 @@ from prer.streams.stream import Stream
 
 
 def classifier_accuracy(z: Tensor, y: Tensor, z_test: Tensor, y_test: Tensor, address: Address) -> list[float]:
-    """Per cent of the test embeddings a small classifier gets right for each seed, trained on (z, y)."""
+    """Test accuracy in per cent of a small classifier trained on (z, y), for each seed."""
     std, mean = torch.std_mean(z, dim=1, keepdim=True)
     size, width = z.shape[2], 128
     net = stack(lambda: torch.nn.Sequential(Linear(size, width), torch.nn.ReLU(), Linear(width, 10)), address / "net")

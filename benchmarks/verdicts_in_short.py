@@ -11,7 +11,7 @@ T = TypeVar("T")
 
 
 def in_short(tables: Iterable[Table]) -> list[str]:
-    """A line for PRER beside the paper, and for each data set."""
+    """A line about PRER's numbers against the paper's, and one for each data set."""
     rows = {table.name: [[str(cell) for cell in row] for row in (table.columns, *table.rows)] for table in tables}
     return [
         *(beside_the_paper(rows["table1"]) if "table1" in rows else []),
@@ -20,35 +20,35 @@ def in_short(tables: Iterable[Table]) -> list[str]:
 
 
 def beside_the_paper(rows: Sequence[Sequence[str]]) -> list[str]:
-    """Of PRER, which numbers of Table 1 are above the paper's, and which are not."""
+    """Which of PRER's numbers in Table 1 are above the paper's, and which are not."""
     lines, columns = [], rows[0][1:]
     for label, *words in rows:
         method, _, what = label.rpartition(", ")
         if method in ("PRER", "PRER, literal") and what == "verdict":
             of_word = grouped((word, column) for word, column in zip(words, columns, strict=True) if word != "-")
-            lines += [f"{method}, ours beside the paper's: {told(of_word)}."] if of_word else []
+            lines += [f"{method}, our numbers against the paper's: {listed(of_word)}."] if of_word else []
     return lines
 
 
 def against_the_others(rows: Sequence[Sequence[str]]) -> list[str]:
-    """What PRER is on each data set, than whom."""
+    """PRER's verdict against each method, by data set."""
     of_column = grouped((row[0], (row[-1], row[1].removeprefix("PRER - "))) for row in rows)
     of_data = grouped((column.rpartition(" ")[0], column) for column in of_column)
     lines = []
     for data, columns in of_data.items():
-        of_metrics = (f"{column.rpartition(' ')[2]} {told(grouped(of_column[column]), ', ')}" for column in columns)
+        of_metrics = (f"{column.rpartition(' ')[2]} {listed(grouped(of_column[column]), ', ')}" for column in columns)
         lines.append(f"PRER against the others on {data}: {'; '.join(of_metrics)}.")
     return lines
 
 
 def of_claims(claims: Table) -> Table:
-    """The verdicts alone, a row for each claim and a column for each data set."""
+    """A table of verdicts with a row for each claim and a column for each data set."""
     verdicts: dict[str, dict[str, Cell]] = {}
     for claim, data, _, verdict in claims.rows:
         verdicts.setdefault(str(claim), {})[str(data)] = verdict
     names = list(dict.fromkeys(str(row[1]) for row in claims.rows))
     rows = [[claim, *(of_claim.get(name, "-") for name in names)] for claim, of_claim in verdicts.items()]
-    return Table("verdicts", "The paper's claims in short", ["claim", *names], rows)
+    return Table("verdicts", "Verdicts on the paper's claims", ["claim", *names], rows)
 
 
 def grouped(pairs: Iterable[tuple[str, T]]) -> dict[str, list[T]]:
@@ -59,11 +59,11 @@ def grouped(pairs: Iterable[tuple[str, T]]) -> dict[str, list[T]]:
     return groups
 
 
-def told(groups: Mapping[str, Sequence[str]], between: str = "; ") -> str:
-    """Groups as a person says them.
+def listed(groups: Mapping[str, Sequence[str]], between: str = "; ") -> str:
+    """Groups as text.
 
     Example:
-        >>> told({"better": ["GEM", "ER"], "not worse": ["LWF"]})
+        >>> listed({"better": ["GEM", "ER"], "not worse": ["LWF"]})
         'better (GEM, ER); not worse (LWF)'
     """
     return between.join(f"{word} ({', '.join(of_word)})" for word, of_word in groups.items())

@@ -1,4 +1,4 @@
-"""Worker processes for what may crash, hang or fall over: each case is tried in one, within its time and its memory."""
+"""Worker processes for cases that may crash or hang, with limits on time and memory."""
 
 import json
 import resource
@@ -13,19 +13,19 @@ MEMORY = 4 << 30
 
 
 class Worker:
-    """A process that tries cases, started anew when one has killed or stopped it.
+    """A process that tries cases; it is restarted if a case kills or blocks it.
 
     Args:
-        script: which, called with --worker, calls `answer`.
-        first: a case that is soon done with, to wait until everything is imported.
-        seconds: after which a case hangs.
+        script: the script to run; called with --worker, it calls `answer`.
+        first: a short case, to wait until everything is imported.
+        seconds: time after which a case counts as hanging.
     """
 
     def __init__(self, script, first, seconds):
         self.script, self.first, self.seconds, self.process = Path(script).resolve(), first, seconds, None
 
     def tried(self, case):
-        """What became of one case: result, what was said, seconds, and the worker's peak of memory."""
+        """The outcome of one case: result, message, seconds, and the worker's peak memory."""
         if self.process is None:
             command = [sys.executable, str(self.script), "--worker"]
             self.process = subprocess.Popen(
@@ -40,7 +40,7 @@ class Worker:
             self.process.stdin.flush()
             ready, _, _ = select.select([self.process.stdout], [], [], seconds)
             line = self.process.stdout.readline() if ready else ""
-        except BrokenPipeError:  # it was gone after it had answered
+        except BrokenPipeError:  # it ended after its answer
             ready, line = True, ""
         if line:
             return json.loads(line)
@@ -51,7 +51,7 @@ class Worker:
         return [result, said, seconds, 0]
 
     def close(self):
-        """Let it end."""
+        """End the process."""
         if self.process:
             self.process.stdin.close()
             self.process.wait()
@@ -59,7 +59,7 @@ class Worker:
 
 
 def answer(judge):
-    """Within a worker: say of one case after the other what became of it; what `judge` does not expect is a traceback."""
+    """In a worker: write the outcome of each case; an exception that `judge` does not expect becomes a traceback."""
     with open("/proc/self/statm") as file:
         used = int(file.read().split()[0]) * resource.getpagesize()
     resource.setrlimit(resource.RLIMIT_AS, (used + MEMORY, used + MEMORY))
@@ -74,7 +74,7 @@ def answer(judge):
 
 
 def shared(one, numbers, workers, make):
-    """Do `one(worker, number)` for all numbers, by so many workers."""
+    """Call `one(worker, number)` for all numbers, with several workers."""
 
     def share(first):
         worker = make()
@@ -87,7 +87,7 @@ def shared(one, numbers, workers, make):
 
 
 def noted(table, what, result, seconds, peak):
-    """Note in a kind's table what became of a case."""
+    """Add the outcome of a case to the table of its kind."""
     table.update({what: 1, "distinct": 1, result: 1})
     table["slowest seconds"] = max(table["slowest seconds"], round(seconds, 3))
     table["peak MiB of a worker"] = max(table["peak MiB of a worker"], peak // 1024)

@@ -1,4 +1,4 @@
-"""Continual learning without keeping one sample of the past.
+"""Continual learning that stores no samples of past tasks.
 
 from prer import PRER, Stream, learn
 result = learn(Stream.split(x, y, classes_per_task=2), PRER(), seeds=5)

@@ -81,13 +81,13 @@ def as_seeds(seeds: int | Iterable[int]) -> tuple[int, ...]:
     whole = all(isinstance(seed, int | np.integer) for seed in chosen)
     if not whole or len(chosen) > MOST_SEEDS or not chosen or len(set(chosen)) < len(chosen) or min(chosen) < 0:
         raise InputError(
-            f"seeds={seeds}: give a number from 1 to {MOST_SEEDS}, or different numbers from 0 up, such as [0, 1, 7]"
+            f"seeds={seeds}: give a number from 1 to {MOST_SEEDS}, or distinct seeds of 0 or more, such as [0, 1, 7]"
         )
     return tuple(int(seed) for seed in chosen)
 
 
 def as_device(device: str) -> str:
-    """The device to run on; "auto" takes a GPU if there is one."""
+    """The device to run on; "auto" selects a GPU if there is one."""
     if device == "auto":
         return "cuda" if torch.cuda.is_available() else "cpu"
     try:
@@ -96,5 +96,7 @@ def as_device(device: str) -> str:
         torch.empty(0, device=device)
     except (RuntimeError, AssertionError):
         there = "cpu, cuda" if torch.cuda.is_available() else "cpu"
-        raise InputError(f"device {device!r} is not there; this machine has {there}, and 'auto' picks one") from None
+        raise InputError(
+            f"device {device!r} is not available; this machine has {there}, and 'auto' selects one"
+        ) from None
     return device

@@ -84,7 +84,7 @@ def content(file: Path, most: int) -> bytes:
     """Read a regular file of at most `most` bytes; ValueError if it is a symlink, a pipe, or larger."""
     about = file.lstat()
     if not stat.S_ISREG(about.st_mode):
-        raise ValueError(f"{file} is no ordinary file")
+        raise ValueError(f"{file} is not a regular file")
     if about.st_size > most:
         raise ValueError(f"{file} is too large")
     return file.read_bytes()
@@ -132,7 +132,7 @@ def _is_stream(file: Path) -> bool:
     if stat.S_ISFIFO(mode) or stat.S_ISCHR(mode):
         return True
     if not stat.S_ISREG(mode):
-        raise OSError(errno.EINVAL, "this is not a file")
+        raise OSError(errno.EINVAL, "it is not a regular file")
     return False
 
 
@@ -141,4 +141,4 @@ def _explained(file: Path, option: str) -> Iterator[None]:
     try:
         yield
     except OSError as error:
-        raise InputError(f"cannot write {file}: {error.strerror}; give another {option}") from None
+        raise InputError(f"cannot write {file}: {error.strerror}; use another {option}") from None

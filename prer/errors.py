@@ -2,7 +2,7 @@
 
 import re
 
-NO_MEMORY = "the memory is not enough for this; take fewer seeds, or smaller networks and batches"
+NO_MEMORY = "out of memory; use fewer seeds, or smaller networks and batches"
 
 
 class InputError(ValueError):

@@ -128,20 +128,20 @@ def typed(value: Any, kind: Any, key: str) -> Any:
     if kind == int | Auto:
         if value == "auto" or type(value) is int:
             return value
-        raise InputError(f"{key}={value!r}: a whole number or auto is wanted here")
+        raise InputError(f"{key}={value!r}: expected a whole number or auto")
     if get_origin(kind) is tuple and isinstance(value, (list, tuple)):
         return tuple(typed(v, get_args(kind)[0], f"{key}[{i}]") for i, v in enumerate(value))
     wanted = kind if isinstance(kind, type) else get_args(kind)
     if wanted is float and type(value) is int:
         if abs(value) > sys.float_info.max:
-            raise InputError(f"{key} has more digits than a number can have here; take a smaller one")
+            raise InputError(f"{key} is too large for a number; choose a smaller one")
         return float(value)
     if get_origin(kind) is not tuple and isinstance(value, wanted) and (kind is bool or not isinstance(value, bool)):
         if isinstance(value, str) and not value.isprintable() and _not_text(value):
             raise InputError(f"{key}={value!r}: this is not text in UTF-8")
         return value
     words = {int: "a whole number", float: "a number", str: "a string", bool: "true or false", str | int: "a label"}
-    raise InputError(f"{key}={value!r}: {words.get(kind, 'a list')} is wanted here")
+    raise InputError(f"{key}={value!r}: expected {words.get(kind, 'a list')}")
 
 
 def _not_text(value: str) -> bool:
@@ -154,7 +154,7 @@ def _in_range(value: Any, metadata: Mapping[str, Any], key: str) -> None:
         return
     for v in value if isinstance(value, tuple) else (value,):
         if isinstance(v, float) and not abs(v) < float("inf"):
-            raise InputError(f"{key}={v}: a finite number is wanted here")
+            raise InputError(f"{key}={v}: expected a finite number")
         if (low is not None and v < low) or (high is not None and v > high):
             span = f"{low} or more" if high is None else f"from {low} to {high}"
             raise InputError(f"{key}={v}: take {span}")

@@ -60,14 +60,14 @@ def did_you_mean(word: str, known: Iterable[str]) -> str:
 
     Example:
         >>> did_you_mean("mnits", ["mnist", "svhn"]), did_you_mean("x", ["mnist", "svhn"])
-        (", did you mean 'mnist'?", '; known are mnist, svhn')
+        (", did you mean 'mnist'?", '; known: mnist, svhn')
     """
     words = list(known)
     close = difflib.get_close_matches(word, words[:1000], n=1, cutoff=0.5)
     if close:
         return f", did you mean {shown(close[0], 30)!r}?"
     more = ", ..." if len(words) > MOST_KNOWN else ""
-    return f"; known are {', '.join(shown(name, 30) for name in words[:MOST_KNOWN])}{more}"
+    return f"; known: {', '.join(shown(name, 30) for name in words[:MOST_KNOWN])}{more}"
 
 
 def plus_minus(metric: Mapping[str, Any]) -> str:

@@ -104,7 +104,7 @@ def test_only_ordinary_files_are_read(tmp_path):
     (tmp_path / "link").symlink_to("a")
     os.mkfifo(tmp_path / "pipe")
     for name in ("link", "pipe", "."):
-        with pytest.raises(ValueError, match="is no ordinary file"):
+        with pytest.raises(ValueError, match="is not a regular file"):
             content(tmp_path / name, 100)
     with pytest.raises(FileNotFoundError):
         content(tmp_path / "nothing", 100)
@@ -125,7 +125,7 @@ def test_a_file_is_written_through_a_link(tmp_path):
 
 
 def test_what_is_no_file_is_refused(tmp_path):
-    said = f"cannot write {tmp_path}: this is not a file; give another -o"
+    said = f"cannot write {tmp_path}: it is not a regular file; use another -o"
     for refuse in (lambda: write_output(tmp_path, b"", "-o"), lambda: check_output(tmp_path, "-o")):
         with pytest.raises(InputError) as caught:
             refuse()
@@ -136,7 +136,7 @@ def test_an_output_is_tried_before_it_is_made(tmp_path):
     check_output(tmp_path / "a", "-o")
     check_output(Path("/dev/null"), "-o")
     assert names(tmp_path) == []
-    with pytest.raises(InputError, match=r"cannot write .*/none/a: No such file or directory; give another --json"):
+    with pytest.raises(InputError, match=r"cannot write .*/none/a: No such file or directory; use another --json"):
         check_output(tmp_path / "none" / "a", "--json")
 
 
@@ -144,7 +144,7 @@ def test_files_are_written_into_a_folder_that_is_made(tmp_path):
     folder = tmp_path / "a" / "b"
     assert write_into(folder, {"x": b"one", "y": b"two"}, "--out") == [folder / "x", folder / "y"]
     assert (folder / "x").read_bytes() == b"one" and names(folder) == ["x", "y"]
-    with pytest.raises(InputError, match=r"cannot write .*/x: File exists; give another --out"):
+    with pytest.raises(InputError, match=r"cannot write .*/x: File exists; use another --out"):
         write_into(folder / "x", {"z": b""}, "--out")
 
 
@@ -158,6 +158,6 @@ def test_a_file_in_a_folder_of_others_is_written_in_place_and_nothing_is_left(tm
     monkeypatch.setattr(Path, "replace", refused)  # as in a folder with the sticky bit
     write_output(file, b"new", "-o")
     assert names(tmp_path) == ["mine.json"] and file.read_text() == "new"
-    with pytest.raises(InputError, match=r"cannot write .*; give another -o"):
+    with pytest.raises(InputError, match=r"cannot write .*; use another -o"):
         write_output(tmp_path / "other.json", b"new", "-o")
     assert names(tmp_path) == ["mine.json"]

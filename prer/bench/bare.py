@@ -1,6 +1,6 @@
 """Ordinary PyTorch loops that do the same work as a learner with one seed, without the layers of this package.
 
-They start from a learner's weights and memory, and always take the faster option: indices into one tensor rather than a
+They start from a learner's weights and memory, and always use the faster option: indices into one tensor rather than a
 data loader, Adam's fused update rather than its default, logits of all heads and a selection among them rather than a
 loop over the tasks of a batch, and LwF's targets computed once rather than in every step.
 """

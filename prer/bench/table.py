@@ -26,7 +26,7 @@ def compared(title: str, results: dict[str, Any]) -> Table:
     """Table of milliseconds, and of our speed-up over each of the others."""
     others = list(dict.fromkeys(name for found in results.values() for name in found["times as fast as"]))
     header = ["", "ours, ms", *(f"{name}, ms" for name in others), *(f"times as fast as {name}" for name in others)]
-    table = new_table(f"{title}; below 1 is slower, quartiles of neighbouring turns in brackets", header)
+    table = new_table(f"{title}; below 1: ours is slower; in brackets: quartiles over neighbouring turns", header)
     for name, found in results.items():
         times = [milliseconds(found["median"].get(other)) for other in ("ours", *others)]
         table.add_row(name, *times, *(ratio_text(found["times as fast as"].get(other)) for other in others))
@@ -38,7 +38,7 @@ def seeds(results: dict[str, Any]) -> Table:
     numbers = list(next(iter(results.values()))["median"])
     header = ["", *(f"{n} seeds, ms" if n != "1" else "1 seed, ms" for n in numbers)]
     header += [f"throughput of each of {n}" for n in numbers[1:]]
-    table = new_table("Seeds that train together; throughput of each, that of a seed alone being 1", header)
+    table = new_table("Seeds trained together; throughput of each, relative to a seed alone", header)
     for name, found in results.items():
         times = (milliseconds(found["median"][n]) for n in numbers)
         table.add_row(name, *times, *(ratio_text(found["throughput of a seed"][n]) for n in numbers[1:]))

@@ -11,11 +11,13 @@ from prer.cli.echo import echo
 
 
 @click.command()
-@click.option("--quick", is_flag=True, help="Measure little, in less than a minute; for a first look.")
+@click.option("--quick", is_flag=True, help="A short measurement of less than a minute.")
 @click.option("--device", default="auto", show_default=True, help="auto, cpu or cuda.")
-@click.option("--json", "file", type=click.Path(path_type=Path, dir_okay=False), help="Write every time taken there.")
+@click.option(
+    "--json", "file", type=click.Path(path_type=Path, dir_okay=False), help="Write all measured times to this file."
+)
 def bench(quick: bool, device: str, file: Path | None) -> None:
-    """Measure what training costs here, in turn with a bare PyTorch loop.
+    """Compare our training speed with a bare PyTorch loop.
 
     \b
     prer bench --quick

@@ -15,12 +15,12 @@ if TYPE_CHECKING:
 
 @click.group()
 def data() -> None:
-    """List, fetch and check the data sets that have a name."""
+    """List, fetch and check the data sets of the catalogue."""
 
 
 @data.command("list")
 def list_data() -> None:
-    """List the data sets: what they are, their terms, and whether they are here."""
+    """List the data sets, their licences and their status."""
     from prer.data.catalogue import CATALOGUE
     from prer.data.entry import data_folder
     from prer.terminal.console import new_console
@@ -33,7 +33,7 @@ def list_data() -> None:
 @data.command()
 @click.argument("names", nargs=-1, required=True, metavar="NAME...")
 def fetch(names: tuple[str, ...]) -> None:
-    """Fetch data sets, or all of them; what is here and whole is left as it is.
+    """Download data sets, or all of them. Intact files are not downloaded again.
 
     \b
     prer data fetch mnist cifar10
@@ -45,14 +45,14 @@ def fetch(names: tuple[str, ...]) -> None:
 
     for entry in _entries(names):
         with Downloads(new_console()) as downloads:
-            where = "built in" if entry.built_in else f"here, {fetch(entry, downloads).path}"
+            where = "built in" if entry.built_in else f"available at {fetch(entry, downloads).path}"
         echo(f"{entry.name}: {where}")
 
 
 @data.command()
 @click.argument("names", nargs=-1, metavar="[NAME...]")
 def check(names: tuple[str, ...]) -> None:
-    """Compare the files that are here with their known checksums."""
+    """Compare downloaded files with their known checksums."""
     from prer.data.checksums import complaint, examine
     from prer.terminal.console import new_console
     from prer.terminal.tables import show_states

@@ -20,7 +20,7 @@ from prer.version import __version__
 @click.group(context_settings={"help_option_names": ["-h", "--help"]})
 @click.version_option(__version__, prog_name="prer")
 def commands() -> None:
-    """Continual learning without keeping one sample of the past."""
+    """Continual learning that stores no samples of past tasks."""
 
 
 for command in (
@@ -56,9 +56,9 @@ def _main(arguments: list[str] | None) -> None:
     except Interrupted as interrupted:
         folder, same = interrupted.folder, sys.argv[1:] if arguments is None else arguments
         how = shlex.join(["prer", *(["resume", folder, *interrupted.options] if folder else same)])
-        _end(f"interrupted and saved; go on with: {how}", 128 + interrupted.number)
+        _end(f"interrupted and saved; resume with: {how}", 128 + interrupted.number)
     except (click.Abort, KeyboardInterrupt):
-        _end("interrupted; the same command goes on where it was", 130)
+        _end("interrupted; run the same command again to resume", 130)
     except (InputError, RunError) as error:
         _end(f"prer: {sentence(error)}", 2 if isinstance(error, InputError) else 1)
     except (RuntimeError, MemoryError) as error:

@@ -14,10 +14,12 @@ from prer.errors import InputError
 
 @click.command()
 @click.argument("folder", type=click.Path(path_type=Path), metavar="RUN")
-@click.option("-n", "count", default=1000, show_default=True, type=click.IntRange(1), help="Samples of each seed.")
+@click.option(
+    "-n", "count", default=1000, show_default=True, type=click.IntRange(1), help="Number of samples per seed."
+)
 @with_plugins
 def privacy(folder: Path, count: int) -> None:
-    """Compare what a run's memory generates with the nearest training samples."""
+    """Compare generated samples with their nearest training samples."""
     from prer.models.privacy import check
     from prer.runs.run import load_model
     from prer.terminal.console import new_console
@@ -29,13 +31,14 @@ def privacy(folder: Path, count: int) -> None:
 @click.command()
 @click.argument("model", type=click.Path(path_type=Path), metavar="MODEL")
 @click.argument("file", type=click.Path(path_type=Path), metavar="FILE")
-@click.option("--task", type=click.IntRange(1), help="Whose head answers, 1 for the first; PRER can guess.")
+@click.option("--task", type=click.IntRange(1), help="The task whose head predicts, from 1; optional for PRER.")
 @with_plugins
 def predict(model: Path, file: Path, task: int | None) -> None:
-    """Print the label of each sample of a file, and the share of seeds that agree, as CSV.
+    """Predict the labels of the samples in a file. The output is CSV, with the share of seeds that agree.
 
-    MODEL is a finished run's folder or its model/. FILE is read as the model's own data was, with or without labels: a
-    table with the same columns in any order, an .npz, .npy or image, or a folder of images, which are sorted by path.
+    MODEL is the folder of a finished run, or its model/. FILE is read in the same way as the training data, with or
+    without labels: a table with the same columns in any order, an .npz, an .npy, an image, or a folder of images, which
+    are sorted by path.
 
     \b
     prer predict runs/digits-prer-3361c516 my/file.npz --task 2
@@ -46,11 +49,14 @@ def predict(model: Path, file: Path, task: int | None) -> None:
 
     known = Model(model)
     if known.viewed:
-        raise InputError("tasks that permute or rotate samples are asked in Python, with samples as the task sees them")
+        raise InputError(
+            "the model was trained on permuted or rotated samples; "
+            "transform new samples in the same way, and use Model.predict in Python"
+        )
     x, y = samples(file, known.reading)
     labels, shares = known.predict(x, task)
     if task is None and len(known.learner.heads_) > 1:
-        note = "no --task: the flow is asked for the class, which is right less often than a task's own head"
+        note = "no --task given: the flow predicts the class, which is less accurate than the head of a task"
         echo(note, err=True)
     echo("sample,label,seeds")
     for row, (label, share) in enumerate(zip(labels, shares, strict=True)):
@@ -59,8 +65,8 @@ def predict(model: Path, file: Path, task: int | None) -> None:
     truths = [] if y is None else [(str(a), str(b)) for a, b in zip(labels, y, strict=True) if str(b) in answers]
     if truths:
         right = sum(a == b for a, b in truths)
-        about = f"as the file says: {right} of the {len(truths)} samples of these classes, {right / len(truths):.1%}"
-        echo(about, err=True)
+        count = f"{right} of {len(truths)} samples of known classes"
+        echo(f"correct by the labels of the file: {count} ({right / len(truths):.1%})", err=True)
 
 
 def _quoted(text: str) -> str:
@@ -70,17 +76,23 @@ def _quoted(text: str) -> str:
 
 @click.command()
 @click.argument("model", type=click.Path(path_type=Path), metavar="MODEL")
-@click.option("--class", "label", required=True, help="The class, by its label.")
-@click.option("-n", "count", default=16, show_default=True, type=click.IntRange(1, 10_000), help="How many.")
+@click.option("--class", "label", required=True, help="Label of the class.")
+@click.option("-n", "count", default=16, show_default=True, type=click.IntRange(1, 10_000), help="Number of samples.")
 @click.option(
-    "--task", type=click.IntRange(1), help="Of which task, where several have the class.  [default: the last]"
+    "--task",
+    type=click.IntRange(1),
+    help="The task of the class, from 1, if several tasks have it.  [default: the last]",
 )
-@click.option("--seed", default=0, show_default=True, type=click.IntRange(0), help="Which of the run's seeds, from 0.")
-@click.option("--draw", default=0, show_default=True, type=click.IntRange(0), help="Another number draws others.")
-@click.option("-o", "file", type=click.Path(path_type=Path), help="A .png (images) or .npy.  [default: CLASS.png]")
+@click.option("--seed", default=0, show_default=True, type=click.IntRange(0), help="Index of the run's seed, from 0.")
+@click.option(
+    "--draw", default=0, show_default=True, type=click.IntRange(0), help="A different number gives different samples."
+)
+@click.option(
+    "-o", "file", type=click.Path(path_type=Path), help="Output file, .png (images) or .npy.  [default: CLASS.png]"
+)
 @with_plugins
 def sample(model: Path, label: str, count: int, task: int | None, seed: int, draw: int, file: Path | None) -> None:
-    """Draw fresh samples of a class from a model's memory.
+    """Generate new samples of a class from a model's memory.
 
     \b
     prer sample runs/digits-prer-3361c516 --class 3 -n 16 -o threes.png

@@ -12,10 +12,12 @@ from prer.errors import InputError
 
 @click.command()
 @click.argument("runs", nargs=-1, required=True, type=click.Path(path_type=Path), metavar="RUN...")
-@click.option("--logdir", default="tensorboard", show_default=True, type=click.Path(path_type=Path), help="Where to.")
-@click.option("--follow", is_flag=True, help="Go on until the run ends; of one run.")
+@click.option(
+    "--logdir", default="tensorboard", show_default=True, type=click.Path(path_type=Path), help="Output folder."
+)
+@click.option("--follow", is_flag=True, help="Follow one run until it ends.")
 def track(runs: tuple[Path, ...], logdir: Path, follow: bool) -> None:
-    """Write losses, accuracies and health of runs for TensorBoard (needs the extra `track`).
+    """Export runs to TensorBoard. This requires the extra `track`.
 
     \b
     prer track runs/* && tensorboard --logdir tensorboard
@@ -23,9 +25,9 @@ def track(runs: tuple[Path, ...], logdir: Path, follow: bool) -> None:
     from prer.interop.tensorboard import replay
 
     if follow and len(runs) > 1:
-        raise InputError("--follow follows one run; start it once for each")
+        raise InputError("--follow works with one run only; start one command per run")
     for run in runs:
-        echo(f"{run}: {replay(run, logdir, follow)} numbers, below {logdir}")
+        echo(f"{run}: {replay(run, logdir, follow)} values written to {logdir}")
 
 
 @click.command()
@@ -36,11 +38,11 @@ def track(runs: tuple[Path, ...], logdir: Path, follow: bool) -> None:
     default="report.html",
     show_default=True,
     type=click.Path(path_type=Path, dir_okay=False),
-    help="Where to.",
+    help="Output file.",
 )
-@click.option("--watch", is_flag=True, help="Renew the page while runs go on.")
+@click.option("--watch", is_flag=True, help="Update the page until all runs are finished.")
 def report(runs: tuple[Path, ...], file: Path, watch: bool) -> None:
-    """Make one page about runs, or about all runs in a folder: a file that needs nothing else and can be sent.
+    """Write a report about runs. It is one self-contained HTML file; a folder stands for all runs in it.
 
     \b
     prer report runs/digits-prer-3361c516

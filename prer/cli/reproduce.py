@@ -10,15 +10,17 @@ import click
 @click.command()
 @click.argument("part", type=click.Choice(("table1", "table2", "figure2", "claims", "significance", "all")))
 @click.option(
-    "--only", default="", metavar="NAME,...", help="Data sets and methods, mixed: mnist,prer.  [default: all]"
+    "--only", default="", metavar="NAME,...", help="Data sets and methods, in any order: mnist,prer.  [default: all]"
 )
 @click.option("--device", help="auto, cpu or cuda.  [default: auto]")
-@click.option("--out", default="runs", show_default=True, type=click.Path(path_type=Path), help="Run folders, tables.")
-@click.option("--seeds", help="How many seeds, or which: 5, or 0,1,7.  [default: 5, of significance 20]")
-@click.option("--workers", default=1, show_default=True, type=click.IntRange(1), help="How many runs at a time.")
-@click.option("--fast", is_flag=True, help="The built-in digits, three seeds: does it all work?")
-@click.option("--finished", is_flag=True, help="Of the runs that are finished alone; run nothing.")
-@click.option("--data", "paths", multiple=True, metavar="NAME=PATH", help="Read that from there; may be given again.")
+@click.option(
+    "--out", default="runs", show_default=True, type=click.Path(path_type=Path), help="Folder of runs and tables."
+)
+@click.option("--seeds", help="Number of seeds, or a list: 5, or 0,1,7.  [default: 5; 20 for significance]")
+@click.option("--workers", default=1, show_default=True, type=click.IntRange(1), help="Number of parallel runs.")
+@click.option("--fast", is_flag=True, help="Smoke test on the built-in digits with three seeds.")
+@click.option("--finished", is_flag=True, help="Use only finished runs, and run nothing.")
+@click.option("--data", "paths", multiple=True, metavar="NAME=PATH", help="Read a data set from a path; repeatable.")
 def reproduce(
     part: str,
     only: str,
@@ -30,7 +32,7 @@ def reproduce(
     finished: bool,
     paths: tuple[str, ...],
 ) -> None:
-    """Make the paper's tables and figure, ours beside the paper's; what is finished is not run again.
+    """Reproduce the paper's tables and figure. Our numbers are beside the paper's; finished runs are not repeated.
 
     \b
     prer reproduce table1 --fast

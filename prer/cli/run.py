@@ -14,16 +14,16 @@ from prer.errors import Interrupted
 
 @click.command()
 @click.argument("settings", nargs=-1, metavar="[EXPERIMENT.toml] [key=value ...]")
-@click.option("--seeds", help="How many seeds, or which: 5, or 0,1,7.  [default: 5]")
+@click.option("--seeds", help="Number of seeds, or a list: 5, or 0,1,7.  [default: 5]")
 @click.option("--device", help="auto, cpu or cuda.  [default: auto]")
-@click.option("--out", default="runs", show_default=True, type=click.Path(path_type=Path), help="Where run folders go.")
-@click.option("--quiet", is_flag=True, help="Print the result's folder and warnings only.")
-@click.option("--verbose", is_flag=True, help="Log every epoch; on a terminal the live line shows them anyway.")
+@click.option("--out", default="runs", show_default=True, type=click.Path(path_type=Path), help="Folder of runs.")
+@click.option("--quiet", is_flag=True, help="Print only the run folder and warnings.")
+@click.option("--verbose", is_flag=True, help="Log every epoch; a terminal always shows them.")
 @with_plugins
 def run(
     settings: tuple[str, ...], seeds: str | None, device: str | None, out: Path, quiet: bool, verbose: bool
 ) -> None:
-    """Train and test; without arguments, PRER on the built-in digits with naive beside it.
+    """Train and test a learner. Without arguments: PRER and naive on the built-in digits.
 
     \b
     prer run
@@ -71,12 +71,14 @@ def run(
 
 @click.command()
 @click.argument("path", type=click.Path(path_type=Path), metavar="RUN")
-@click.option("--force", is_flag=True, help="Also where experiment, data or versions have changed; that is noted.")
-@click.option("--quiet", is_flag=True, help="Print the result's folder and warnings only.")
-@click.option("--verbose", is_flag=True, help="Log every epoch; on a terminal the live line shows them anyway.")
+@click.option(
+    "--force", is_flag=True, help="Resume even if experiment, data or versions have changed; this is recorded."
+)
+@click.option("--quiet", is_flag=True, help="Print only the run folder and warnings.")
+@click.option("--verbose", is_flag=True, help="Log every epoch; a terminal always shows them.")
 @with_plugins
 def resume(path: Path, force: bool, quiet: bool, verbose: bool) -> None:
-    """Let a run that was stopped go on where it was; its result is that of a run which was never stopped."""
+    """Resume a stopped run. The result equals that of an uninterrupted run."""
     from prer.runs.discovery import counterpart
     from prer.runs.run import resume
     from prer.terminal.console import new_console
@@ -96,7 +98,7 @@ def resume(path: Path, force: bool, quiet: bool, verbose: bool) -> None:
 @click.command()
 @click.argument("runs", nargs=-1, required=True, type=click.Path(path_type=Path), metavar="RUN...")
 def show(runs: tuple[Path, ...]) -> None:
-    """Show the results of runs, by their folders or by that which holds them; of several, what is no run is left out.
+    """Show the results of runs. Give run folders, or a folder that contains them; other paths are skipped.
 
     \b
     prer show runs
@@ -118,4 +120,7 @@ def show(runs: tuple[Path, ...]) -> None:
     else:
         show_runs(console, folders)
     if others:
-        say(console, f"passed over, being no run folder: {len(others)}")
+        paths_are = (
+            "1 path that is not a run folder" if len(others) == 1 else f"{len(others)} paths that are not run folders"
+        )
+        say(console, f"skipped {paths_are}")

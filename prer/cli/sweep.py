@@ -24,7 +24,7 @@ class DefaultGroup(click.Group):
 
 @click.group(cls=DefaultGroup)
 def sweep() -> None:
-    """Run many experiments, every combination of lists of settings and random draws, or find the best of them.
+    """Run many experiments, or find the best. Settings come from lists and random ranges.
 
     \b
     prer sweep SWEEP.toml --workers 4
@@ -38,10 +38,10 @@ def _of_sweep(command: Callable[..., None]) -> Callable[..., None]:
     for given in (
         with_plugins,
         click.option(
-            "--out", default="runs", show_default=True, type=click.Path(path_type=Path), help="The run folders."
+            "--out", default="runs", show_default=True, type=click.Path(path_type=Path), help="Folder of runs."
         ),
         click.option("--device", help="auto, cpu or cuda, for all points."),
-        click.option("--seeds", help="How many seeds, or which, for all points: 5, or 0,1,7."),
+        click.option("--seeds", help="Number of seeds, or a list, for all points: 5, or 0,1,7."),
         click.argument("settings", nargs=-1, metavar="[key=value ...]"),
         click.argument("file", type=click.Path(path_type=Path), metavar="SWEEP.toml"),
     ):
@@ -51,8 +51,8 @@ def _of_sweep(command: Callable[..., None]) -> Callable[..., None]:
 
 @sweep.command("run")
 @_of_sweep
-@click.option("--engine", default="local", show_default=True, help="Who computes: local (later ray, slurm).")
-@click.option("--workers", type=click.IntRange(1), help="How many at a time.  [default: one for each core]")
+@click.option("--engine", default="local", show_default=True, help="Where runs are computed: local.")
+@click.option("--workers", type=click.IntRange(1), help="Number of parallel runs.  [default: one per core]")
 def run_sweep(
     file: Path,
     settings: tuple[str, ...],
@@ -62,7 +62,7 @@ def run_sweep(
     engine: str,
     workers: int | None,
 ) -> None:
-    """Run the points of a sweep that are not finished; `prer sweep SWEEP.toml` is the same."""
+    """Run the unfinished points of a sweep; `prer sweep SWEEP.toml` does the same."""
     from prer.sweeps.engines import engine as engine_of
     from prer.sweeps.sweep import Sweep
     from prer.terminal.console import new_console, say
@@ -71,25 +71,25 @@ def run_sweep(
     console, chosen = new_console(), engine_of(engine, workers, plugin_options())
     plan = Sweep.read(file, overrides(settings, seeds, device))
     points = plan.points(lambda settings, most: stepped(console, settings, CHECKING, most))
-    say(console, f"points of the sweep: {len(points)}; run folders: {out}")
-    waiting = stepped(console, points, "looking for points that are finished", len(points))
+    say(console, f"{len(points)} points in the sweep; folder of runs: {out}")
+    waiting = stepped(console, points, "checking which points are finished", len(points))
     outcomes = follow(console, chosen.run(waiting, out), points, out)
     show_points(console, outcomes, plan.keys)
     failed = [outcome for outcome in outcomes if outcome.error]
     if failed:
-        raise RunError(f"{len(failed)} of {len(points)} points failed; the sweep again tries them again")
+        raise RunError(f"{len(failed)} of {len(points)} points failed; run the sweep again to retry them")
 
 
 @sweep.command("best")
 @_of_sweep
 @click.option(
-    "-o", "file_out", default="best.toml", show_default=True, type=click.Path(path_type=Path), help="Where to."
+    "-o", "file_out", default="best.toml", show_default=True, type=click.Path(path_type=Path), help="Output file."
 )
-@click.option("--by", default="accuracy", show_default=True, help="The metric: accuracy, bwt, final_accuracy, ...")
+@click.option("--by", default="accuracy", show_default=True, help="Metric: accuracy, bwt, final_accuracy, ...")
 def best_of_sweep(
     file: Path, settings: tuple[str, ...], seeds: str | None, device: str | None, out: Path, file_out: Path, by: str
 ) -> None:
-    """Write the best point of a sweep, by the mean over its seeds, as an experiment."""
+    """Write the point of a sweep with the best mean over its seeds as an experiment file."""
     from prer.disk import write_output
     from prer.sweeps.best import best
     from prer.sweeps.sweep import Sweep
@@ -97,11 +97,11 @@ def best_of_sweep(
     from prer.terminal.sweeps import CHECKING, about, stepped
 
     if file_out.resolve() == file.resolve():
-        raise InputError(f"{file_out} is the sweep itself; give another file by -o")
+        raise InputError(f"{file_out} is the sweep itself; give another file with -o")
     plan, console = Sweep.read(file, overrides(settings, seeds, device)), new_console()
     points = plan.points(lambda settings, most: stepped(console, settings, CHECKING, most))
     winner = best(points, out, by)
     write_output(file_out, winner.to_test().to_toml().encode(), "-o")
     command = shlex.join(["prer", "run", str(file_out), *plugin_options()])
-    for line in (*about(winner, by), f"Written: {file_out}; run it by: {command}"):
+    for line in (*about(winner, by), f"Written: {file_out}; run it with: {command}"):
         echo(line)

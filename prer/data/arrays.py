@@ -18,8 +18,8 @@ from prer.errors import InputError
 from prer.text import shown
 
 SMALLEST_IMAGE = 8  # pixels a side
-MISSING = "some labels are missing; drop those samples or name their class"
-NOT_LABELS = "labels must be whole numbers, 0 or more, or strings, all of one kind"
+MISSING = "some labels are missing; drop those samples or label them"
+NOT_LABELS = "labels must be all whole numbers of 0 or more, or all strings"
 
 
 class Data(NamedTuple):
@@ -49,7 +49,7 @@ def of_table(
         return Data(x, labels(), reading=Reading(columns=tuple(names), label=label))
     y = np.empty(0, dtype=str)
     if label:
-        with contextlib.suppress(InputError):  # an empty column, say, is no error: there is nothing to compare with
+        with contextlib.suppress(InputError):  # labels are optional here, so invalid ones are ignored
             y = labels()
     return Data(known.arranged(x, names), y, reading=known)
 
@@ -68,7 +68,9 @@ def as_samples(x: np.ndarray | Tensor | Sequence, *, may_be_dark: bool = False) 
         finite = np.isfinite(array.reshape(len(array), -1)).all(1)
         if not finite.all():
             bad = f"{(~finite).sum()} of {len(array)} samples"
-            raise InputError(f"{bad} hold NaN or infinite values (beyond 32-bit floats); drop or fill them first")
+            raise InputError(
+                f"{bad} contain NaN or infinite values (beyond 32-bit floats); fill them or drop those samples"
+            )
     array = array if array.ndim == 2 else _as_images(array, may_be_dark)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", UserWarning)  # about read-only arrays, such as mapped files: we only read them
@@ -83,7 +85,7 @@ def _as_images(array: np.ndarray, may_be_dark: bool) -> np.ndarray:
     if min(array.shape[2:]) < SMALLEST_IMAGE:
         size = f"{array.shape[2]}x{array.shape[3]}"
         raise InputError(
-            f"images of {size} pixels are too small, {SMALLEST_IMAGE}x{SMALLEST_IMAGE} is the least; "
+            f"images of {size} pixels are too small, the minimum is {SMALLEST_IMAGE}x{SMALLEST_IMAGE}; "
             "enlarge them, or give vectors (N, features)"
         )
     if array.dtype.kind == "b":
@@ -92,12 +94,14 @@ def _as_images(array: np.ndarray, may_be_dark: bool) -> np.ndarray:
     if array.dtype.kind == "f":
         if low < 0 or high > 1:
             span = f"[{low:g}, {high:g}]"
-            raise InputError(f"images as floats must lie in [0, 1], these lie in {span}; rescale them or give uint8")
+            raise InputError(f"float images must lie in [0, 1], but these lie in {span}; rescale them or give uint8")
         return array
     if low < 0 or high > 255:
-        raise InputError(f"images as integers must lie in 0..255, these lie in {low}..{high}")
+        raise InputError(f"integer images must lie in 0..255, but these lie in {low}..{high}; rescale them")
     if 0 < high < 64 and not may_be_dark:  # read as bytes they would be almost black
-        raise InputError(f"images as integers are read as 0..255, these reach {high}; divide by {high} to give floats")
+        raise InputError(
+            f"integer images are read as 0..255, but these only reach {high}; divide them by {high} to get floats"
+        )
     return array.astype(np.uint8, copy=False)
 
 
@@ -111,7 +115,7 @@ def as_labels(y: np.ndarray | Tensor | Sequence, column: object = "", by: str = 
     if labels.ndim != 1 or (
         labels.dtype.kind == "O" and any(getattr(v, "ndim", 0) or isinstance(v, (list, tuple)) for v in labels)
     ):
-        raise InputError(f"labels must be one value for each sample, these have shape {labels.shape}")
+        raise InputError(f"labels must be one value for each sample, but these have shape {labels.shape}")
     if labels.dtype.kind in "OUST":
         labels = _of_objects(labels.tolist())
     if labels.dtype.kind == "U":
@@ -125,7 +129,9 @@ def as_labels(y: np.ndarray | Tensor | Sequence, column: object = "", by: str = 
     if labels.dtype.kind not in "biuf" or (labels.size and int(labels.max()) >= 2**63):
         raise InputError(NOT_LABELS)
     if labels.size and labels.min() < 0:
-        raise InputError(f"labels must be 0 or more, the least is {labels.min():g}; is -1 meant as missing?")
+        raise InputError(
+            f"labels must be 0 or more, but the smallest is {labels.min():g}; if -1 means missing, drop those samples"
+        )
     return labels.astype(np.int64)
 
 
@@ -144,7 +150,7 @@ def _of_objects(values: list[Any]) -> np.ndarray:
     if all(isinstance(v, (str, bytes)) for v in values):
         texts = [v.decode(errors="backslashreplace") if isinstance(v, bytes) else v for v in values]
         if any("\0" in text for text in texts):  # NumPy would cut it off, and merge two classes
-            raise InputError("some labels hold NUL characters; name those classes otherwise")
+            raise InputError("some labels contain NUL characters; rename those classes")
         return np.array(texts, dtype=str)
     if all(isinstance(v, (bool, int, float, np.bool_, np.number)) for v in values):
         return np.array(values)
@@ -157,13 +163,13 @@ def as_pair(data: Data, *, may_be_dark: bool = False) -> tuple[Tensor, np.ndarra
     samples = as_samples(data.x, may_be_dark=may_be_dark) if checked is None else checked
     labels = as_labels(data.y)
     if len(samples) != len(labels):
-        raise InputError(f"x has {len(samples)} samples and y has {len(labels)} labels; they must be as many")
+        raise InputError(f"x has {len(samples)} samples and y has {len(labels)} labels; give one label for each sample")
     return samples, labels
 
 
 def _as_array(x: np.ndarray | Tensor | Sequence) -> np.ndarray:
     if isinstance(x, np.ma.MaskedArray) and np.ma.getmaskarray(x).any():
-        raise InputError("some values are masked; drop or fill them first")
+        raise InputError("some values are masked; fill them or drop those samples")
     if isinstance(x, Tensor):
         x = x.detach().cpu()
         return (x.float() if x.dtype == torch.bfloat16 else x).numpy()

@@ -76,7 +76,7 @@ KMNIST = Entry(
 )
 FASHION_MNIST = Entry(
     name="fashion_mnist",
-    title="pictures of clothes",
+    title="images of clothing",
     licence="MIT",
     source="https://github.com/zalandoresearch/fashion-mnist",
     shape=(1, 28, 28),
@@ -209,7 +209,7 @@ def load_named(name: str, progress: Progress = silent) -> Data:
     try:
         data = read(form.path, only=() if form.archive else [file.name for file in form.files])
     except InputError as error:
-        raise InputError(f"{error}; `prer data fetch {name}` does that") from None
+        raise InputError(f"{error}; to download this data set, run: prer data fetch {name}") from None
     return _with_names(entry, data, form.path)
 
 
@@ -218,17 +218,17 @@ def _with_names(entry: Entry, data: Data, path: Path) -> Data:
     import numpy as np
 
     if (len(data.y), data.tests) != (entry.samples, entry.test):
-        raise _damaged(entry, path, f"{len(data.y):,} samples, {data.tests:,} of them to test on")
+        raise _damaged(entry, path, f"{len(data.y):,} samples, {data.tests:,} of them for testing")
     if not entry.classes:
         return data
     labels = np.asarray(data.y)
     if labels.dtype.kind not in "iu" or labels.min() < 0 or labels.max() >= len(entry.classes):
-        raise _damaged(entry, path, f"labels that are not 0 to {len(entry.classes) - 1}")
+        raise _damaged(entry, path, f"labels outside 0 to {len(entry.classes) - 1}")
     return data._replace(y=np.array(entry.classes)[labels], order=entry.classes)
 
 
 def _damaged(entry: Entry, path: Path, what: str) -> InputError:
-    return InputError(f"{path} holds {what}, which is not {entry.name}; see `prer data check {entry.name}`")
+    return InputError(f"{path} contains {what}, which does not match {entry.name}; see `prer data check {entry.name}`")
 
 
 def digits() -> Data:

@@ -28,11 +28,11 @@ def complaint(results: Mapping[str, Mapping[Path, State]], asked_for: Iterable[s
     for name, of_entry in results.items():
         for path, found in of_entry.items():
             if found == "damaged":
-                return f"{path} is damaged; `prer data fetch {name}` gets it anew"
+                return f"{path} is damaged; download it again with: prer data fetch {name}"
     for name in asked_for:
         for path, found in results[name].items():
             if found == "missing":
-                return f"{path} is missing; `prer data fetch {name}` gets it"
+                return f"{path} is missing; download it with: prer data fetch {name}"
     return ""
 
 
@@ -47,7 +47,7 @@ def state(file: File, path: Path) -> State:
         if not path.is_file():
             return "missing"
         right = _content_sum(file, path) if file.content_sha256 else _file_sum(file, path)
-    except (OSError, EOFError, zlib.error):  # an error of gzip, or a file that cannot be read
+    except (OSError, EOFError, zlib.error):  # a gzip error, or a file that cannot be read
         return "damaged"
     return "ok" if right else "damaged"
 

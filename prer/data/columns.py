@@ -21,26 +21,28 @@ def label_column(names: Sequence[str], label: str) -> int:
     check_names(names)
     check_header(names)
     if len(names) < 2:
-        raise InputError("one column only; a table needs features and a label, parted by commas, semicolons or tabs")
+        raise InputError(
+            "it has only one column; a table needs features and a label, separated by commas, semicolons or tabs"
+        )
     return find_column(names, label)
 
 
 def check_names(names: Sequence[str]) -> None:
     """Raise an error unless every column has a unique name."""
     if not names:
-        raise InputError("no columns in it; give a table with a header and one row for each sample")
+        raise InputError("it has no columns; give a table with a header and one row for each sample")
     if not all(names):
         raise InputError(f"column {names.index('') + 1} has no name; name it (pandas: write with index=False)")
     most, count = Counter(names).most_common(1)[0]
     if count > 1:
-        raise InputError(f"two columns are called {shown(most, 30)!r}; give a header with a name for each")
+        raise InputError(f"two columns are called {shown(most, 30)!r}; give each column its own name")
 
 
 def check_header(names: Sequence[str]) -> None:
     """Raise an error if the first line is a sample, not a header; 0, 1, 2, ... are names, as pandas writes them."""
     numbers = [name for name in names if is_number(name)]
     if len(numbers) >= len(names) - 1 and numbers != [str(i) for i in range(len(numbers))]:
-        raise InputError("its first line holds numbers; give a header with the names of the columns")
+        raise InputError("its first line contains numbers; add a header with the names of the columns")
 
 
 def find_column(names: Sequence[str], label: str) -> int:
@@ -66,7 +68,7 @@ def no_number(value: object, row: int, name: object, by: str) -> InputError:
         return InputError(f"{where}: a value is missing; fill it or drop the row")
     with contextlib.suppress(ValueError):
         if abs(float(text)) > FLOAT:
-            return InputError(f"{where}: {shown(text, 30)} is beyond 32-bit floats; rescale the column")
+            return InputError(f"{where}: {shown(text, 30)} does not fit into a 32-bit float; rescale the column")
     other = f", or name the label column with {by}" if by else ""
     what = "text" if isinstance(value, str) else shown(type(value).__name__, 30)
     return InputError(f"{where} holds {what} ({shown(text, 30)!r}); encode it as numbers{other}")

@@ -134,7 +134,7 @@ def data_folder() -> Path:
         cache = os.environ.get("XDG_CACHE_HOME") or "~/.cache"
         return (Path(chosen) if chosen else Path(cache) / "prer").expanduser()
     except RuntimeError:  # the home folder is unknown
-        raise InputError("the data folder cannot be told; set PRER_DATA to a folder") from None
+        raise InputError("the data folder cannot be determined; set PRER_DATA to a folder") from None
 
 
 def idx_files(bases: tuple[str, ...], sizes: tuple[int, ...], sums: tuple[str, ...]) -> tuple[File, ...]:

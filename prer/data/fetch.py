@@ -31,7 +31,7 @@ def fetch(entry: Entry, progress: Progress = silent) -> Form:
         _fetch_form(entry, form, progress)
     except OSError as error:
         raise InputError(
-            f"cannot write {form.place}: {error.strerror or error}; mend that, or set PRER_DATA to another folder"
+            f"cannot write {form.place}: {error.strerror or error}; fix that, or set PRER_DATA to another folder"
         ) from None
     return form
 
@@ -39,13 +39,15 @@ def fetch(entry: Entry, progress: Progress = silent) -> Form:
 def _fetch_form(entry: Entry, form: Form, progress: Progress) -> None:
     wanted = [file for file in form.files if state(file, form.place / file.name) != "ok"]
     if os.environ.get("PRER_OFFLINE", "").lower() not in ("", "0", "false", "no"):
-        raise InputError(f"{entry.name} is not here and PRER_OFFLINE is set; unset it, or {_by_hand(form, wanted)}")
+        raise InputError(
+            f"{entry.name} is not downloaded and PRER_OFFLINE is set; unset it, or {_by_hand(form, wanted)}"
+        )
     form.place.mkdir(parents=True, exist_ok=True)
     for index, file in enumerate(wanted):
         try:
             fetch_file(file, form.place, partial(progress, f"{entry.name}/{file.name}"))
         except Failed as failed:
-            why = f"{entry.name}: {file.name} could not be fetched ({failed})"
+            why = f"{entry.name}: {file.name} could not be downloaded ({failed})"
             raise RunError(f"{why}; try again later, or {_by_hand(form, wanted[index:])}") from None
 
 
@@ -101,7 +103,7 @@ def _from(url: str, file: File, part: Path, target: Path, progress: Callable[[in
     if state(file, part) != "ok":
         part.unlink()
         # The bytes of an earlier attempt may be wrong; give up only on a mirror that sent the whole file.
-        raise Failed("its bytes are not those that are known", again=begun > 0)
+        raise Failed("the file does not match its checksum", again=begun > 0)
     os.replace(part, target)  # noqa: PTH105, the one call that is atomic on every system
 
 
@@ -109,6 +111,6 @@ def _check_space(file: File, part: Path) -> None:
     needed, free = file.size - size_of(part), shutil.disk_usage(part.parent).free
     if needed > free:
         raise InputError(
-            f"{part.parent} has {free / 1e6:,.0f} MB left and {file.name} needs {needed / 1e6:,.0f} MB; "
-            "free some, or set PRER_DATA to another folder"
+            f"{part.parent} has {free / 1e6:,.0f} MB left, but {file.name} needs {needed / 1e6:,.0f} MB; "
+            "free some space, or set PRER_DATA to another folder"
         )

@@ -19,13 +19,13 @@ from prer.errors import InputError
 from prer.text import shown
 
 HEAD = 512  # bytes to detect the format of a file
-PICKLE = "it cannot be read, it holds Python objects (a pickle), which could run any code"
+PICKLE = "it is a pickle, which is not loaded because it could run any code"
 # Known formats that cannot be read, by their first bytes.
 REFUSED = {
-    b"\x89HDF\r\n\x1a\n": "HDF5 is not read; save the arrays with np.savez(x=..., y=...)",
-    b"\x93NUMPY": "it cannot be read, one array only; save two with np.savez(x=..., y=...)",
-    b"\x89PNG": "one image only; give the folder above its class's folder",
-    b"\xff\xd8\xff": "one image only; give the folder above its class's folder",
+    b"\x89HDF\r\n\x1a\n": "HDF5 is not supported; save the arrays with np.savez(x=..., y=...)",
+    b"\x93NUMPY": "it contains only one array; save samples and labels with np.savez(x=..., y=...)",
+    b"\x89PNG": "it is a single image; give the folder that contains the class folders",
+    b"\xff\xd8\xff": "it is a single image; give the folder that contains the class folders",
 }
 
 
@@ -44,15 +44,15 @@ def read(path: Path, *, label: str = "", size: int = 0, fit: Fit = "resize", onl
     Args:
         path: a file or folder; see the modules in `formats`.
         label: label column of a table; empty: the last.
-        size: side in pixels to which all images of a folder or zip are brought; 0 leaves them as they are.
-        fit: how they are brought to that size, "resize" or "pad".
+        size: height and width in pixels after resizing, for images in a folder or zip; 0 leaves them unchanged.
+        fit: how images are fitted to that size, "resize" or "pad".
         only: names of the files to use in a folder; empty: all.
     """
     with _readable(path):
         folder = path.is_dir()
         if label and (folder or _kind(path) not in ("csv", "parquet")):
             raise InputError(
-                f"{shown(path)}: stream.label has a meaning for tables only, and this is none; leave it out"
+                f"{shown(path)}: stream.label applies only to tables, and this is not a table; leave it out"
             )
         return _read_folder(path, size, fit, only) if folder else _read_file(path, label, size, fit)
 
@@ -78,7 +78,7 @@ def _readable(path: Path) -> Iterator[None]:
     try:
         yield
     except MemoryError:
-        raise InputError(f"{shown(path)}: it does not fit into memory; give less of it") from None
+        raise InputError(f"{shown(path)}: it does not fit into memory; give fewer samples") from None
     except (OSError, ValueError) as error:
         if isinstance(error, InputError):
             raise
@@ -94,7 +94,7 @@ def _read_folder(path: Path, size: int, fit: Fit, only: Sequence[str], known: Re
             if kind in kinds.values():
                 return module.read(folder, [file for file in files if kinds[file] == kind])
         if files and set(kinds.values()) == {"pickle"}:
-            raise InputError(f"{shown(path)}: {PICKLE}; of CIFAR, take the binary version")
+            raise InputError(f"{shown(path)}: {PICKLE}; for CIFAR, use the binary version")
     return images.read(path, size, fit, only, known)
 
 
@@ -128,7 +128,7 @@ def _read_file(path: Path, label: str, size: int, fit: Fit, known: Reading | Non
     if kind in ("csv", "parquet"):
         return (csvs if kind == "csv" else parquet).read(path, label, known)
     if kind == "idx":
-        raise InputError(f"{shown(path)}: one idx file only; give the folder that holds images and labels")
+        raise InputError(f"{shown(path)}: it is a single idx file; give the folder that contains images and labels")
     if kind == "pickle":
         raise InputError(f"{shown(path)}: {PICKLE}; save plain arrays with np.savez(x=..., y=...)")
     raise InputError(f"{shown(path)}: {kind}")
@@ -138,9 +138,9 @@ def _kind(path: Path) -> str:
     """Format of a file, or the reason why it is rejected."""
     status = path.stat()
     if not stat.S_ISREG(status.st_mode):  # opening a pipe would block
-        return f"it is no ordinary file; {ACCEPTED}"
+        return f"it is not a regular file; {ACCEPTED}"
     if not status.st_size:
-        return f"it cannot be read, it is empty; {ACCEPTED}"
+        return f"it is empty; {ACCEPTED}"
     with path.open("rb") as file:
         head = file.read(HEAD)
         file.seek(-min(4, status.st_size), os.SEEK_END)

@@ -46,10 +46,10 @@ def _values(column: Any) -> Any:
 
 def _column_of(names: list[Any], y: Any) -> Any:
     if not names:
-        raise InputError("a data frame without columns; give features and a label for each sample")
+        raise InputError("the data frame has no columns; give features and a label for each sample")
     label = names[-1] if y is None else y
     if names.count(label) > 1:
-        raise InputError(f"two columns are called {shown(label, 30)!r}; which of them is the label?")
+        raise InputError(f"two columns are called {shown(label, 30)!r}; rename one, so that the label column is unique")
     if label not in names:
         find_column([str(name) for name in names], str(label))
     return label
@@ -59,9 +59,9 @@ def _of_columns(frame: Any, by: str) -> np.ndarray:
     """Columns as float32; the error for a missing value or text names row and column."""
     names = list(frame.columns)
     if not names or not len(frame):
-        raise InputError(f"a data frame of shape {frame.shape}; give features and a label for each sample")
+        raise InputError(f"the data frame has shape {frame.shape}; give features and a label for each sample")
     if len(set(names)) < len(names):
-        raise InputError("two columns have one name; name each differently")
+        raise InputError("two columns have the same name; rename one of them")
     x = np.empty((len(frame), len(names)), np.float32)
     for i, name in enumerate(names):
         values = _values(frame[name])
@@ -90,5 +90,5 @@ def is_number(value: Any) -> bool:
 def checked(x: np.ndarray | Tensor, y: np.ndarray) -> Data:
     """Return `Data` after a check that there are as many samples as labels."""
     if len(x) != len(y):
-        raise InputError(f"x has {len(x)} samples and y has {len(y)} labels; they must be as many")
+        raise InputError(f"x has {len(x)} samples and y has {len(y)} labels; give one label for each sample")
     return Data(x, y)

@@ -39,7 +39,9 @@ def bound(size: int) -> int:
 def check_growth(path: Path, claimed: int, size: int) -> None:
     """Reject a decompression bomb before memory is allocated for it."""
     if claimed > bound(size):
-        raise InputError(f"{shown(path)}: {size} bytes would inflate to {claimed:.3g}; this is refused as a zip bomb")
+        raise InputError(
+            f"{shown(path)}: {size} bytes would inflate to {claimed:.3g} bytes; refused as a possible zip bomb"
+        )
 
 
 def fill(file: Readable, array: np.ndarray) -> np.ndarray:
@@ -94,7 +96,9 @@ def sound(path: Path | str, *others: type[Exception]) -> Iterator[None]:
     except Exception as error:
         if isinstance(error, OSError) and error.errno:  # the disk failed; the file may be fine
             raise
-        raise InputError(f"{shown(path)}: it cannot be read, it is damaged or not whole; get or make it anew") from None
+        raise InputError(
+            f"{shown(path)}: it cannot be read because it is damaged or incomplete; download or create it again"
+        ) from None
 
 
 @contextmanager
@@ -115,7 +119,7 @@ def check_names(labels: Iterable[object]) -> None:
     """Reject labels that are too long: NumPy gives every label of an array as much memory as the longest."""
     longest = max((len(label) for label in labels if isinstance(label, (str, bytes))), default=0)
     if longest > NAME:
-        raise InputError(f"a label of {longest} characters; {NAME} are the most")
+        raise InputError(f"a label has {longest} characters, more than the limit of {NAME}; shorten it")
 
 
 def in_parts(items: Iterable[T], name: Callable[[T], str]) -> tuple[list[T], list[T]]:

@@ -21,20 +21,22 @@ MOST = 5  # maximum number of columns that a message lists
 class Reading:
     """How data is read; settings that do not apply have their defaults."""
 
-    columns: tuple[str, ...] = setting((), "the features of a table by name, in order")
-    label: str = setting("", "the column of labels of a table")
-    size: int = setting(0, "images were brought to so many pixels a side; 0: as they are", low=0, high=4096)
-    fit: Fit = setting("resize", "how: resize, or pad (and crop what is larger)")
-    shape: tuple[int, ...] = setting((), "of one sample, (C, H, W) or (features,), where a model is known", low=0)
+    columns: tuple[str, ...] = setting((), "names of a table's features, in order")
+    label: str = setting("", "label column of a table")
+    size: int = setting(0, "height and width of images in pixels; 0: unchanged", low=0, high=4096)
+    fit: Fit = setting("resize", "how to fit images to that size: resize, or pad (and crop larger ones)")
+    shape: tuple[int, ...] = setting((), "shape of one sample, (C, H, W) or (features,), if the model is known", low=0)
 
     @classmethod
     def of(cls, table: Mapping[str, Any], shape: Sequence[int]) -> Self:
         """Parse and validate the table of a model file, which anybody may have written."""
         reading = build(cls, {**table, "shape": shape}, "reading", {})
         if reading.columns and (reading.shape != (len(reading.columns),) or reading.label in reading.columns):
-            raise ValueError(f"reading.columns names {len(reading.columns)} features; samples are of {reading.shape}")
+            raise ValueError(
+                f"reading.columns names {len(reading.columns)} features, but samples have shape {reading.shape}"
+            )
         if reading.size and reading.shape[1:] != (reading.size, reading.size):
-            raise ValueError(f"reading.size is {reading.size}; samples are of {reading.shape}")
+            raise ValueError(f"reading.size is {reading.size}, but samples have shape {reading.shape}")
         return reading
 
     def to_json(self) -> dict[str, Any]:
@@ -50,10 +52,10 @@ class Reading:
             self.order([name for name in names if name != self.label])
             return names.index(self.label) if self.label in names else None
         if len(self.shape) != 1:
-            raise InputError("the model was trained on images, and this is a table; give images")
+            raise InputError("the model was trained on images, but this is a table; give images")
         if len(names) - self.shape[0] not in (0, 1):
             raise InputError(
-                f"the model was trained on {self.shape[0]} features, and the table has {len(names)} columns; "
+                f"the model was trained on {self.shape[0]} features, but the table has {len(names)} columns; "
                 "give the features, with or without the label as the last column"
             )
         return None if len(names) == self.shape[0] else self.shape[0]
@@ -63,9 +65,9 @@ class Reading:
         places, known = {name: place for place, name in enumerate(names)}, set(self.columns)
         missing, extra = [n for n in self.columns if n not in places], [n for n in names if n not in known]
         if missing or extra:
-            said = [f"missing: {_listed(missing)}"] * bool(missing) + [f"unknown: {_listed(extra)}"] * bool(extra)
-            do = ["add what is missing"] * bool(missing) + ["leave out what is unknown"] * bool(extra)
-            what = f"the columns are not those of the training data ({'; '.join(said)})"
+            wrong = [f"missing: {_listed(missing)}"] * bool(missing) + [f"unknown: {_listed(extra)}"] * bool(extra)
+            do = ["add the missing columns"] * bool(missing) + ["remove the unknown columns"] * bool(extra)
+            what = f"the columns differ from those of the training data ({'; '.join(wrong)})"
             raise InputError(f"{what}; {' and '.join(do)}; their order does not matter")
         return [places[name] for name in self.columns]
 

@@ -46,7 +46,7 @@ def as_data(source: Any, y: Any = None) -> Data:
     items = _items(source)
     first = next(items, None)
     if first is None:
-        raise InputError(f"there are no samples; {WANTED}")
+        raise InputError(f"the data is empty; {WANTED}")
     everything = _chained(first, items)
     if isinstance(first, Mapping):
         return _of_rows(everything, first, y)
@@ -62,7 +62,7 @@ def _items(source: Any) -> Iterator[Any]:
         return (source[i] for i in range(len(source)))
     if isinstance(source, Iterable) and not isinstance(source, (Mapping, str, bytes)):
         return iter(source)
-    raise InputError(f"no data in a {type(source).__name__}; {WANTED}")
+    raise InputError(f"an object of type {type(source).__name__} is not a data source; {WANTED}")
 
 
 def _chained(first: Any, rest: Iterator[Any]) -> Iterator[Any]:
@@ -72,7 +72,7 @@ def _chained(first: Any, rest: Iterator[Any]) -> Iterator[Any]:
 
 def _pair(item: Any) -> tuple[Any, Any]:
     if not isinstance(item, (tuple, list)) or len(item) != 2:
-        raise InputError(f"a sample is of type {shown(type(item).__name__, 30)}; {WANTED}")
+        raise InputError(f"a sample has type {shown(type(item).__name__, 30)}; {WANTED}")
     return item[0], item[1]
 
 
@@ -85,7 +85,7 @@ def _of_rows(rows: Iterable[Any], first: Mapping[str, Any], y: Any) -> Data:
     sample = next((name for name in SAMPLES if name in names and name != label), None)
     chosen = [sample] if sample else [name for name in names if name != label and is_number(first[name])]
     if not chosen:
-        raise InputError(f"no samples in a row with {shown(', '.join(map(str, names)))}; {WANTED}")
+        raise InputError(f"rows with only {shown(', '.join(map(str, names)))} contain no samples; {WANTED}")
     samples, labels = [], []
     for number, row in enumerate(rows, 1):
         absent = [name for name in (*chosen, label) if not isinstance(row, Mapping) or row.get(name) is None]
@@ -93,7 +93,7 @@ def _of_rows(rows: Iterable[Any], first: Mapping[str, Any], y: Any) -> Data:
             raise InputError(f"row {number} has no {shown(absent[0], 30)!r}; fill it or drop the row")
         text = next((name for name in chosen if not sample and not is_number(row[name])), None)
         if text is not None:
-            raise InputError(f"row {number}: {shown(text, 30)!r} is no number; encode it or drop the row")
+            raise InputError(f"row {number}: {shown(text, 30)!r} is not a number; encode it or drop the row")
         samples.append(row[sample] if sample else np.array([row[name] for name in chosen], np.float32))
         labels.append(row[label])
     reading = Reading(columns=() if sample else tuple(map(str, chosen)), label="" if sample else str(label))
@@ -105,7 +105,7 @@ def _label_of(names: Sequence[str], y: Any) -> str:
         return names[find_column(names, y)]
     found = next((name for name in LABELS if name in names), None)
     if found is None:
-        raise InputError(f"which of {shown(', '.join(map(str, names)))} is the label? Name it: y='...'")
+        raise InputError(f"the label could be any of {shown(', '.join(map(str, names)))}; name it with y='...'")
     return found
 
 
@@ -121,12 +121,12 @@ def _stacked(samples: list[Any]) -> np.ndarray | Tensor:
     first = arrays[0]
     odd = next((array for array in arrays if array.shape != first.shape), None)
     if odd is not None:
-        raise InputError(f"samples have shapes {first.shape} and {odd.shape}; bring them to one")
+        raise InputError(f"samples have different shapes, {first.shape} and {odd.shape}; give them one shape")
     x = np.stack(arrays)
     if x.dtype.kind not in "biuf":
-        raise InputError(f"samples of type {shown(x.dtype, 30)} are no numbers; {WANTED}")
+        raise InputError(f"samples of type {shown(x.dtype, 30)} are not numbers; {WANTED}")
     if x.dtype.kind == "f" and np.isnan(x).any():
-        raise InputError("some samples hold NaN; drop or fill them first")
+        raise InputError("some samples contain NaN; fill or drop them")
     if isinstance(samples[0], Tensor):
         return torch.from_numpy(x)
     return x if x.ndim > 1 else x[:, None]

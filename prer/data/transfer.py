@@ -53,7 +53,7 @@ def transfer(url: str, file: File, part: Path, progress: Callable[[int, int], No
         length = response.headers.get("Content-Length", "")
     whole = file.size if file.sha256 else start + int(length) if length.isdecimal() else done
     if done < whole:
-        raise Failed(f"the connection ended after {done:,} of {whole:,} bytes")
+        raise Failed(f"the connection was closed after {done:,} of {whole:,} bytes")
 
 
 def size_of(path: Path) -> int:
@@ -85,9 +85,9 @@ def _start(response: HTTPResponse, file: File, part: Path, have: int) -> int:
         if given and int(given[1]) == have and (whole is None or given[2] in whole):
             return have
         part.unlink(missing_ok=True)  # so that the next attempt requests the whole file
-        raise Failed("sent another part than was asked for")
+        raise Failed("sent a different byte range than requested")
     if file.sha256 and response.headers.get("Content-Length", str(file.size)) != str(file.size):
-        raise Failed("has another file, of another size", again=False)  # an error page, say: keep the .part file
+        raise Failed("has a file of a different size", again=False)  # an error page, say: keep the .part file
     return 0
 
 
@@ -105,7 +105,7 @@ def _write(response: HTTPResponse, file: File, part: Path, done: int, progress: 
         os.fsync(out.fileno())
     if done > file.limit:
         part.unlink()
-        raise Failed("sends more bytes than the file has", again=begun > 0)
+        raise Failed("sent more bytes than the file has", again=begun > 0)
     return done
 
 
@@ -124,11 +124,11 @@ def _broken(error: Exception) -> Failed:
     if isinstance(reason, TimeoutError):
         return Failed(f"no answer within {TIMEOUT:g} s")
     if isinstance(reason, gaierror):
-        return Failed("no such address, or no network")
+        return Failed("unknown address, or no network")
     if isinstance(reason, ssl.SSLCertVerificationError):
-        return Failed(f"its certificate is not trusted, {reason.verify_message}", again=False)
+        return Failed(f"its certificate is not trusted: {reason.verify_message}", again=False)
     text = str(getattr(reason, "strerror", None) or reason or type(reason).__name__)
-    return Failed("the connection failed, " + "".join(filter(str.isprintable, text))[:100])  # untrusted text
+    return Failed("the connection failed: " + "".join(filter(str.isprintable, text))[:100])  # untrusted text
 
 
 def _retry_after(text: str) -> float:

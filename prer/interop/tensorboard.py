@@ -17,7 +17,7 @@ def replay(run: Path, logdir: Path, follow: bool = False) -> int:
     try:
         from tensorboard.compat.proto.summary_pb2 import Summary  # pyrefly: ignore[missing-module-attribute], generated
     except ImportError:
-        raise InputError("TensorBoard is not installed; pip install 'prer[track]' brings it") from None
+        raise InputError("TensorBoard is not installed; install it with: pip install 'prer[track]'") from None
     name = f"events.out.tfevents.{time.time():010.0f}.{socket.gethostname()}.{os.getpid()}.0"
     files: dict[int, Path] = {}
     count = 0
@@ -32,7 +32,7 @@ def replay(run: Path, logdir: Path, follow: bool = False) -> int:
         except OSError as error:
             for file in files.values():
                 file.unlink(missing_ok=True)
-            raise InputError(f"cannot write {logdir}: {error.strerror}; give another --logdir") from None
+            raise InputError(f"cannot write {logdir}: {error.strerror}; use another --logdir") from None
         count += 1
     return count
 

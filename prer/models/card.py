@@ -1,4 +1,4 @@
-"""The model card: what a model is, its data, how good it is, and its limits."""
+"""The model card: what a model is, its data, its results, and its limits."""
 
 from __future__ import annotations
 
@@ -16,37 +16,37 @@ from prer.version import __version__
 CARD = """\
 # {name}
 
-{learner} after {tasks} tasks of {data}, {seeds} seeds trained together. Made by prer {version}.
+{learner} after {tasks} tasks of {data}, {seeds} seeds trained together. Written by prer {version}.
 
 ## Data
 
-{data}{about}. Samples of {shape}. The classes of each task, in the order in which they were learned:
+{data}{about}. Samples of {shape}. Classes of each task, in the order of training:
 
 {classes}
 
-## How good it is
+## Results
 
 | metric | mean ± standard deviation over seeds |
 |---|---|
 | Accuracy, per cent (all tasks seen so far, after each task) | {accuracy} |
 | BWT, points (change of a task's accuracy since it was learned) | {bwt} |
-| accuracy of all tasks after the last, per cent | {final_accuracy} |
+| Final accuracy, per cent (all tasks, after the last one) | {final_accuracy} |
 
-Of past tasks it keeps {samples} samples and {floats} numbers.
+It stores {samples} samples and {floats} numbers of past tasks.
 
 ## Limits
 
-- It knows these classes and no others; whatever it is shown, it answers with one of them.
+- It knows only these classes and predicts one of them for any input.
 - {heads}
-- It was tested on data of the same source. How it does on other data is not known.
-- That no sample is kept is no proof that none can be recovered from it; `prer privacy` compares.
+- It was tested on data from the same source; its accuracy on other data is unknown.
+- Storing no samples does not prove that none can be recovered; `prer privacy` compares generated with real samples.
 
 ## Use
 
     prer predict MODEL FILE --task 1
 {sample}
-The tensors are in `model.safetensors`, their meaning in `model.json`; nothing here is a program. The experiment that
-made it is `experiment.toml` in the run's folder, and this repeats it:
+The tensors are in `model.safetensors`, their description in `model.json`; no file contains code. The run's folder
+contains the experiment as `experiment.toml`; to repeat it:
 
     prer run experiment.toml
 """
@@ -63,11 +63,9 @@ def card(learner: Learner, result: Mapping[str, Any], *, name: str, data: str, s
         stream: the stream that was learned.
     """
     entry = CATALOGUE.get(data)
-    about = f", {entry.title} (licence: {entry.licence}; {entry.source})" if entry else ", of which no licence is known"
+    about = f", {entry.title} (licence: {entry.licence}; {entry.source})" if entry else ", licence unknown"
     one_head = len({task.head for task in stream}) == 1
-    heads = (
-        "It has one head for all tasks." if one_head else "A task has a head of its own: say which task a sample is of."
-    )
+    heads = "It has one head for all tasks." if one_head else "Each task has its own head: give the task of a sample."
     label = shlex.quote(shown(str(stream[0].labels[0]), 300))
     lines = [f"{task.index + 1}. {', '.join(map(_escaped, task.labels))}" for task in stream]
     metrics = ("accuracy", "bwt", "final_accuracy")

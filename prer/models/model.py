@@ -33,7 +33,7 @@ from prer.training.computing import rows_at_once
 from prer.version import __version__
 
 MOST_JSON = 2**26  # bytes of the file that describes the tensors
-SAMPLES = 8  # of each class, saved for inspection
+SAMPLES = 8  # samples of each class that are saved for inspection
 MOST_CLASSES = 20  # the oldest: people want to see what has been remembered longest
 # What a forged file may raise; torch reports impossible shapes as a RuntimeError, and RecursionError is one.
 UNREADABLE = (OSError, SafetensorError, ValueError, LookupError, TypeError, AttributeError, RuntimeError)
@@ -62,7 +62,7 @@ def load_tensors(learner: Learner, tasks: Sequence[Task], path: Path) -> None:
     tensors = load(content(path / "model.safetensors", room()))
     notes = json.loads(content(path / "model.json", MOST_JSON)).get("notes", {})
     if not all(tensor.isfinite().all() for tensor in tensors.values() if tensor.is_floating_point()):
-        raise ValueError("it holds numbers that are not finite")
+        raise ValueError("it contains NaN or infinite values")
     learner.restore(tasks, tensors, notes)
 
 
@@ -85,7 +85,7 @@ class Model:
             self.learner.start(about["shape"], as_seeds(about["seeds"]))
             load_tensors(self.learner, self.tasks, path)
         except FileNotFoundError:
-            raise InputError(f"{folder} has no model; give a finished run's folder, or its model/") from None
+            raise InputError(f"{folder} contains no model; give the folder of a finished run, or its model/") from None
         except UNREADABLE as error:
             raise InputError(f"the model in {path} cannot be read: {error}") from None
 
@@ -131,9 +131,9 @@ class Model:
         ids = range(len(self.labels)) if task is None else self.learner.tasks_[task - 1]
         known = {str(self.labels[i]): i for i in ids}
         if str(label) not in known:
-            raise InputError(f"no class {str(label)!r} was learned{did_you_mean(str(label), known)}")
+            raise InputError(f"unknown class {str(label)!r}{did_you_mean(str(label), known)}")
         if not 0 <= seed < len(self.learner.address_.seeds):
-            raise InputError(f"seed {seed}: there are seeds 0 to {len(self.learner.address_.seeds) - 1}")
+            raise InputError(f"seed {seed} does not exist; give 0 to {len(self.learner.address_.seeds) - 1}")
         address = self.learner.address_
         asked = torch.full((len(address.seeds), count), known[str(label)], device=address.device)
         return as_data(self.learner, generator_of(self.learner).generate(asked, address / "sample" / draw))[seed]
@@ -153,7 +153,7 @@ class Model:
 
     def _check(self, task: int | None) -> None:
         if task is not None and not 1 <= task <= len(self.tasks):
-            raise InputError(f"task {task}: there are tasks 1 to {len(self.tasks)}")
+            raise InputError(f"task {task} does not exist; give 1 to {len(self.tasks)}")
 
     def _fitting(self, x: Any) -> Tensor:
         """Convert given samples to the format that was learned, and check their shape."""
@@ -165,7 +165,7 @@ class Model:
         if tuple(x.shape[1:]) != shape:
             wanted, given = ("x".join(map(str, s)) for s in (shape, x.shape[1:]))
             raise InputError(
-                f"the model was trained on samples of {wanted}, and these are of {given}; bring them to that first"
+                f"the model was trained on samples of shape {wanted}, but these have shape {given}; convert them first"
             )
         return x
 

@@ -23,7 +23,7 @@ from prer.text import shown
 def samples(file: Path, known: Reading) -> tuple[Any, np.ndarray | None]:
     """Read the samples of a file or folder as a model's data was read, and their labels or None."""
     if find(str(file)) is None:
-        raise InputError(f"there is no file {shown(file)}; give the samples that are to be predicted")
+        raise InputError(f"{shown(file)} does not exist; give a file or folder with samples to predict")
     data = read_new(file, known)
     return data.x, data.y if len(data.y) else None
 
@@ -41,6 +41,7 @@ def write(made: Tensor, label: str, file: Path | None) -> Path:
 
         Image.fromarray(grid(made.numpy()).squeeze(2) if made.shape[1] == 1 else grid(made.numpy())).save(data, "PNG")
     else:
-        raise InputError(f"{shown(file)}: {'a .png or .npy' if images else 'vectors need an .npy'}, please")
+        kinds = "images are written as .png or .npy" if images else "vectors are written as .npy"
+        raise InputError(f"{shown(file)}: {kinds}; give such a file name with -o")
     write_output(file, data.getvalue(), "-o")
     return file

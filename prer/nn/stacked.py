@@ -43,7 +43,7 @@ def stack(build: Callable[[], M], address: Address) -> M:
     with torch.random.fork_rng(devices=[]):
         copies = []
         for key in address.streams():
-            torch.default_generator.manual_seed(key)  # of the CPU alone: those of GPUs are not ours to seed
+            torch.default_generator.manual_seed(key)  # of the CPU only; the caller's GPU generators stay unchanged
             copies.append(build())
     stacked = copies[0]
     for path, module in stacked.named_modules():
@@ -77,7 +77,7 @@ def put(module: nn.Module, name: str, tensor: Tensor, seeds: int, exact: bool = 
         if tensor.dtype != there.dtype or (a != b if exact else a[:1] + a[2:] != b[:1] + b[2:]):
             raise ValueError(f"{name} is {tensor.dtype} {tuple(b)}, not {there.dtype} {tuple(a)}")
     elif exact or tensor.dim() < 2 or len(tensor) != seeds:
-        raise ValueError(f"there is no {name} of shape {tuple(tensor.shape)}")
+        raise ValueError(f"there is no tensor {name} of shape {tuple(tensor.shape)}")
     if isinstance(there, nn.Parameter):
         setattr(owner, last, nn.Parameter(tensor.clone(), requires_grad=there.requires_grad))
     else:

@@ -1,4 +1,4 @@
-"""The paper's experiments and numbers, and what `prer reproduce` makes of them."""
+"""The paper's experiments and numbers, and the tables of `prer reproduce`."""
 
 from __future__ import annotations
 

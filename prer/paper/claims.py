@@ -1,4 +1,4 @@
-"""The paper's claims, and whether they hold here, by stated rules."""
+"""The paper's claims, and whether they hold in our runs, by explicit rules."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ class Claim(NamedTuple):
 
     Attributes:
         part: the part of `prer reproduce` on whose data sets it is judged.
-        says: what the paper says, and where.
-        rule: when it holds.
+        says: the claim, and where the paper makes it.
+        rule: how it is judged.
         judge: computes the verdict from the evidence and the pairs.
         pairs: the pairs of variants or methods that are compared.
     """
@@ -38,168 +38,174 @@ CLAIMS = {
     "embeddings": Claim(
         "claims",
         "embeddings are easier to generate than inputs (introduction)",
-        "ours against the variant pixels, and the variant neither, which generates nothing, against pixels; holds "
-        "where ours is better than pixels in BWT and Accuracy, and to generate nothing is better in none of them; else "
-        "not decided, for pixels is DGR, whose encoder learns with labels and without R: where nothing generated beats "
-        "it, too, the generator need not be what makes the difference",
+        "compares ours with pixels, and neither, a variant that generates nothing, with pixels. The claim holds if "
+        "ours is better than pixels in BWT and Accuracy, and the variant without generation is better than pixels "
+        "in neither metric; otherwise it is not decided. The reason: pixels is DGR, whose encoder learns with "
+        "labels and without R. If even a variant without generation beats it, the generator need not be the cause "
+        "of the difference",
         by(rules.easier),
         ((OURS, "pixels"), ("neither", "pixels")),
     ),
     "regularise": Claim(
         "claims",
-        "to regularise is better than to augment (introduction)",
-        "no-anchor against augment-only, as the anchor is ours; holds where BWT is better and Accuracy better or not "
-        "worse, does not where one is worse",
+        "regularisation is better than augmentation (introduction)",
+        "compares no-anchor with augment-only, because the anchor is not in the paper. The claim holds if BWT is "
+        "better and Accuracy is better or not worse; it does not hold if one of them is worse",
         by(rules.remembers),
         (("no-anchor", "augment-only"),),
     ),
     "regularise-literal": Claim(
         "claims",
-        "with all that the paper states at once, to regularise is better than to augment",
-        "literal against literal-no-r; the same rule",
+        "with all settings as in the paper, regularisation is better than augmentation",
+        "compares literal with literal-no-r, by the same rule",
         by(rules.remembers),
         (("literal", "literal-no-r"),),
     ),
     "sparsity": Claim(
         "claims",
         "sparsity improves the classification (section 3.3)",
-        "ours against no-sparsity; by Accuracy alone: holds where it is better, does not where it is worse",
+        "compares the Accuracy of ours with that of no-sparsity. The claim holds if it is better, and does not hold "
+        "if it is worse",
         by(rules.classifies),
         ((OURS, "no-sparsity"),),
     ),
     "phases": Claim(
         "claims",
         "three separate phases improve the results (section 3.3)",
-        "labels-head against joint, as in both the loss of the head reaches the encoder; joint also has one rate for "
-        "all parts, no decay of the flow's rate and no jitter; holds where one of BWT and Accuracy is better and the "
-        "other better or not worse, does not where one is worse, or where both intervals lie below "
-        f"+{MARGIN} points, a difference that is shown to be negligible",
+        "compares labels-head with joint, because in both the loss of the head reaches the encoder; joint also has one "
+        "learning rate for all parts, no decay of the flow's rate and no jitter. The claim holds if one of BWT and "
+        "Accuracy is better and the other is better or not worse. It does not hold if one is worse, or if both "
+        f"intervals lie below +{MARGIN} points, which makes the difference negligible",
         by(rules.improves),
         (("labels-head", "joint"),),
     ),
     "flow": Claim(
         "claims",
         "normalizing flows are particularly effective (section 3.4)",
-        "ours against gaussian, which has a Gaussian for each class; as for the three phases",
+        "compares ours with gaussian, which has a Gaussian for each class, by the rule of the three phases",
         by(rules.improves),
         ((OURS, "gaussian"),),
     ),
     "levels": Claim(
         "claims",
-        "a flow of several levels does better, and is smaller (section 3.4)",
-        "ours against one-level; as for the three phases, and holds only where ours also keeps fewer floats",
+        "a flow with several levels is better and smaller (section 3.4)",
+        "compares ours with one-level by the rule of the three phases; in addition, ours must store fewer floats",
         evidence.by_levels,
         ((OURS, "one-level"),),
     ),
     "condition": Claim(
         "claims",
         "a flow whose first coupling sees the class generates every class (section 3.4)",
-        "condition-first: the share of the memory's samples after the last task that the head takes for their class, "
-        "less the final accuracy on test images, paired over seeds; holds where the 95 % interval lies above "
-        f"-{BEHIND:g} points, does not where it lies below",
+        "uses condition-first: the share of the memory's samples after the last task that the head assigns to their "
+        "class, minus the final accuracy on test images, paired over seeds. The claim holds if the 95 % interval lies "
+        f"above -{BEHIND:g} points, and does not hold if it lies below",
         of_samples("condition-first"),
     ),
     "literal": Claim(
         "claims",
-        "with all that the paper states at once, the flow generates every class",
-        "the same rule, of literal",
+        "with all settings as in the paper, the flow generates every class",
+        "applies the same rule to literal",
         of_samples("literal"),
     ),
     "ours": Claim(
         "claims",
         "our flow, which sees the class in every coupling and in its prior, generates every class",
-        "the same rule, of ours",
+        "applies the same rule to ours",
         of_samples(OURS),
     ),
     "constant": Claim(
         "claims",
         "the memory is constant (abstract)",
-        f"ours; holds where it grows by less than {GROWTH:g} % from the first task to the last",
+        f"holds if the memory of ours grows by less than {GROWTH:g} % from the first task to the last",
         evidence.of_growth,
     ),
     "reduced": Claim(
         "claims",
         "time and size of the generative model are reduced (conclusion)",
-        "floats kept and seconds of ours against pixels; holds where both are less, does not where the floats are "
-        "not; else not decided, for these seconds were measured with other runs beside",
+        "compares stored floats and seconds of ours with those of pixels. The claim holds if both are smaller, and "
+        "does not hold if the floats are not. Otherwise it is not decided, because other runs shared the machine "
+        "when these seconds were measured",
         evidence.of_generators,
     ),
     "strong": Claim(
         "significance",
         "GEM and ER perform better than LWF and EWC (section 4)",
-        "each of the two against each of the others; holds where all are better in BWT and Accuracy, does not where "
-        "one is worse",
+        "compares each of the first two with each of the others. The claim holds if all are better in BWT and "
+        "Accuracy, and does not hold if one is worse",
         by(rules.better),
         (("gem", "lwf"), ("gem", "ewc"), ("er", "lwf"), ("er", "ewc")),
     ),
     "little": Claim(
         "significance",
-        "LWF and EWC are better than Naive but not by much, so that LWF is not reliable (section 4)",
-        "holds where both are better than Naive in BWT and Accuracy, and each leaves more than "
-        f"{100 * (1 - MUCH):.0f} % of Naive's forgetting, by the 95 % interval; does not where one is worse, or surely "
-        "leaves less; in the paper none takes a third of it away",
+        "LWF and EWC are better than Naive, but not by much, so LWF is not reliable (section 4)",
+        f"holds if both are better than Naive in BWT and Accuracy, and more than {100 * (1 - MUCH):.0f} % of Naive's "
+        "forgetting remains with each, by the 95 % interval. It does not hold if one is worse, or if significantly "
+        "less remains. In the paper, neither removes a third of it",
         evidence.by_share,
         (("lwf", "naive"), ("ewc", "naive")),
     ),
     "er": Claim(
         "significance",
         "ER is slightly better than GEM in BWT and Accuracy (section 4)",
-        "holds where it is better in both, does not where it is worse in one",
+        "holds if ER is better in both, and does not hold if it is worse in one",
         by(rules.better),
         (("er", "gem"),),
     ),
     "bwt": Claim(
         "significance",
-        "PRER's BWT is better than that of all other methods, by a significant margin (section 4)",
-        "by the tests and the p of the table of significance; holds where PRER is better than each of the others, "
-        f"does not where it is worse than one, or where the whole interval of one lies below +{MARGIN} points, a "
-        "difference that is shown to be negligible",
+        "PRER's BWT is better than that of all other methods by a significant margin (section 4)",
+        "uses the tests of the table of significance. The claim holds if PRER is better than each of the others. It "
+        "does not hold if PRER is worse than one, or if the whole interval against one lies below "
+        f"+{MARGIN} points, which makes the difference negligible",
         evidence.of_bwt,
     ),
     "accuracy": Claim(
         "significance",
-        "PRER's Accuracy is comparable to the best one's (section 4)",
-        "PRER less the method with the best mean, paired over seeds; holds where the 95 % interval lies above "
-        f"-{MARGIN} points, does not where it lies below",
+        "PRER's Accuracy is comparable to the best (section 4)",
+        "compares PRER with the method that has the best mean, paired over seeds. The claim holds if the 95 % interval "
+        f"of the difference lies above -{MARGIN} points, and does not hold if it lies below",
         evidence.of_accuracy,
     ),
     "robust": Claim(
         "significance",
         "PRER is more robust to the initial weights (section 4)",
-        "Levene's test of the spread of Accuracy around its median, Holm's correction over the methods; holds where "
-        "PRER's is the smallest and each difference is significant, does not where another is significantly smaller",
+        "uses Levene's test of the spread of Accuracy around its median, with Holm's correction over the methods. The "
+        "claim holds if PRER's spread is the smallest and each difference is significant, and does not hold if another "
+        "spread is significantly smaller",
         evidence.of_spread,
     ),
     "memory": Claim(
         "table2",
         "PRER needs the least memory (section 4)",
-        "floats of Table 2 after the last task; holds where each method that keeps something keeps more",
+        "compares the floats of Table 2 after the last task. The claim holds if every other method that stores "
+        "anything stores more",
         of_cost("floats"),
     ),
     "time": Claim(
         "table2",
         "PRER's time is competitive (section 4)",
-        "seconds of Table 2; holds where at least one of the methods that keep something takes longer",
+        "compares the seconds of Table 2. The claim holds if at least one other method that stores anything takes "
+        "longer",
         of_cost("seconds"),
     ),
     "cheaper": Claim(
         "table2",
         "ER needs less memory and less time than GEM (section 4)",
-        "floats and seconds of Table 2; holds where both are less",
+        "compares floats and seconds of Table 2. The claim holds if both are smaller",
         evidence.of_er_and_gem,
     ),
 }
 PAIRS = tuple(pair for claim in CLAIMS.values() for pair in claim.pairs)
 NOT_TESTED = (
-    "Not tested here, as no run could tell: sparsity improves the reconstruction, three phases help the stability, "
-    "several levels improve the convergence (sections 3.3 and 3.4); the flow is very easy to train and needs nothing "
-    "against its own forgetting (section 3.4); sigmoid(s + 2) stabilises the training (section 4); LWF is sensitive to "
-    "the images that it keeps (section 4)."
+    "Not tested, because our runs do not measure it: sparsity improves the reconstruction, three phases improve the "
+    "stability, several levels improve the convergence (sections 3.3 and 3.4); the flow is very easy to train and "
+    "needs no remedy against its own forgetting (section 3.4); sigmoid(s + 2) stabilises the training (section 4); "
+    "LWF is sensitive to the stored images (section 4)."
 )
 FAMILY = (
-    "Paired t-tests over seeds. The p of PRER against other methods are those of the table of significance; all others "
-    "have Holm's correction over the pairs that the claims name on a data set and both metrics, so they are not the "
-    f"ablation's, which are corrected over all variants. {WORDS}."
+    "Paired t-tests over seeds. The p-values of PRER against other methods are those of the table of significance. All "
+    "others have Holm's correction over the pairs that the claims compare on a data set, in both metrics. They differ "
+    f"from those of the ablation, which are corrected over all variants. {WORDS}."
 )
 
 
@@ -214,7 +220,9 @@ def table(request: Request, every: Mapping[str, Outcomes]) -> Table:
     ]
     notes = [f"{claim.says[0].upper()}{claim.says[1:]}: {claim.rule}." for claim in CLAIMS.values()]
     columns = ["claim", "data", "evidence", "verdict"]
-    return Table("claims", "The paper's claims, and of our flow the same", columns, rows, [FAMILY, *notes, NOT_TESTED])
+    return Table(
+        "claims", "The paper's claims, and the same claims about our flow", columns, rows, [FAMILY, *notes, NOT_TESTED]
+    )
 
 
 def gathered(every: Mapping[str, Outcomes], data: str) -> Evidence:

@@ -43,7 +43,7 @@ class Evidence:
 
 
 def judged(runs: Mapping[str, Outcome], pairs: Sequence[Pair]) -> dict[Pair, Both]:
-    """Comparisons of the pairs of which both have run, Holm-corrected over all of them and both metrics."""
+    """Comparisons of the pairs in which both have run, Holm-corrected over all pairs and both metrics."""
     values = {(a, b, m): (values_of(runs.get(a), m), values_of(runs.get(b), m)) for a, b in pairs for m in METRICS}
     tests = compared(values)
     return {(a, b): Both(*(tests[a, b, m] for m in METRICS)) for a, b in pairs if (a, b, "bwt") in tests}
@@ -56,13 +56,13 @@ def by(rule: Callable[..., str]) -> Callable[..., Verdict]:
         if any(pair not in evidence.pairs for pair in pairs):
             names = dict.fromkeys(name for pair in pairs for name in pair)
             return "", _reasons([evidence.runs.get(name) for name in names])
-        return _told(evidence, pairs), rule(*(evidence.pairs[pair] for pair in pairs))
+        return _listed(evidence, pairs), rule(*(evidence.pairs[pair] for pair in pairs))
 
     return judge
 
 
 def _reasons(outcomes: Sequence[Outcome | None]) -> str:
-    """Why there is no verdict: errors of runs, or "not decided", as one seed decides nothing."""
+    """Why there is no verdict: errors of runs, or "not decided" for a single seed."""
     return "; ".join(dict.fromkeys(missing(outcome) for outcome in outcomes if not result_of(outcome))) or OPEN
 
 
@@ -72,15 +72,15 @@ def _lacking(outcomes: Mapping[str, Outcome]) -> str:
     return "" if all(map(result_of, every)) else _reasons(every)
 
 
-def _told(evidence: Evidence, pairs: Sequence[Pair]) -> str:
+def _listed(evidence: Evidence, pairs: Sequence[Pair]) -> str:
     return "; ".join(
         f"{TITLES.get(a, a)} - {TITLES.get(b, b)}: "
-        + ", ".join(said(label, c) for label, c in zip(METRICS.values(), evidence.pairs[a, b], strict=True))
+        + ", ".join(compared_by(label, c) for label, c in zip(METRICS.values(), evidence.pairs[a, b], strict=True))
         for a, b in pairs
     )
 
 
-def said(name: str, c: Comparison) -> str:
+def compared_by(name: str, c: Comparison) -> str:
     """As in "BWT +0.83 (better, p 0.012)"."""
     return f"{name} {c.difference:+z.2f} ({c.verdict}, p {Probability(c.adjusted, digits=3)})"
 
@@ -103,7 +103,7 @@ def by_share(evidence: Evidence, *pairs: Pair) -> Verdict:
     shares = [compare(bwt[a], [(1 - MUCH) * value for value in bwt[b]]) for a, b in pairs]
     gone = ", ".join(f"{TITLES[a]} {100 * (1 - np.mean(bwt[a]) / np.mean(bwt[b])):.0f} %" for a, b in pairs)
     word = rules.little([evidence.pairs[pair] for pair in pairs], shares)
-    return f"{text}; of Naive's forgetting are gone: {gone}", word
+    return f"{text}; share of Naive's forgetting removed: {gone}", word
 
 
 def of_samples(variant: str) -> Callable[..., Verdict]:
@@ -115,7 +115,7 @@ def of_samples(variant: str) -> Callable[..., Verdict]:
             return "", missing(outcome)
         samples, real = agreement_of(outcome.folder), (outcome.folder.result or {})["final_accuracy"]["values"]
         if samples is None or len(samples) != len(real):
-            return "", "not known"
+            return "", "unknown"
         c = compare(samples, real)
         interval = f", 95 % interval from {c.low:+.1f} to {c.high:+.1f}" if len(real) > 1 else ""
         text = f"samples {np.mean(samples):.1f} %, test images {np.mean(real):.1f} % ({c.difference:+.1f}{interval})"
@@ -140,7 +140,7 @@ def of_bwt(evidence: Evidence) -> Verdict:
     against, lacking = evidence.against["bwt"], _lacking(evidence.runs)
     if lacking or not against:
         return "", lacking or OPEN
-    return ", ".join(said(TITLES[m], c) for m, c in against.items()), rules.best(against)
+    return ", ".join(compared_by(TITLES[m], c) for m, c in against.items()), rules.best(against)
 
 
 def of_accuracy(evidence: Evidence) -> Verdict:
@@ -150,7 +150,7 @@ def of_accuracy(evidence: Evidence) -> Verdict:
         return "", lacking or OPEN
     first = min(against, key=lambda method: against[method].difference)
     c = against[first]
-    text = f"{c.difference:+z.2f} to {TITLES[first]} (95 % interval from {c.low:+.2f} to {c.high:+.2f})"
+    text = f"{c.difference:+z.2f} against {TITLES[first]} (95 % interval from {c.low:+.2f} to {c.high:+.2f})"
     return text, rules.comparable(c)
 
 
@@ -212,7 +212,7 @@ def of_er_and_gem(evidence: Evidence) -> Verdict:
 
 
 def of_generators(evidence: Evidence) -> Verdict:
-    """Judge the costs of ours against pixels; seconds were measured beside other runs and refute nothing."""
+    """Judge the costs of ours against pixels; seconds were measured with runs in parallel, so they refute nothing."""
     names = (OURS, "pixels")
     costs = _costs({name: evidence.runs[name] for name in names if name in evidence.runs})
     if len(costs) < len(names):

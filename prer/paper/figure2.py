@@ -48,7 +48,7 @@ def remembered(folder: Path) -> Figure2Data:
 
     learner, stream = load_model(folder)
     if not isinstance(learner, PRER):
-        raise InputError(f"{folder} is a run of {learner.name}; the figure is one of PRER's memory")
+        raise InputError(f"{folder} is a run of {learner.name}, but the figure shows PRER's memory; give a run of PRER")
     seeds, address = learner.address_.seeds, learner.address_ / "figure"
     real, classes, images = [], [], []
     for ids, task in zip(learner.tasks_, stream, strict=True):

@@ -57,7 +57,7 @@ class Request:
             if name not in names:
                 raise InputError(f"--data: unknown data set {name!r}{did_you_mean(name, names)}")
             if not self.finished and find(path) is None:
-                raise InputError(f"--data {name}={path}: there is nothing; check the path")
+                raise InputError(f"--data {name}={path}: the path does not exist")
         if self.device is not None:
             as_device(self.device)
 
@@ -102,13 +102,13 @@ class Request:
     def remarks(self, data: Sequence[str]) -> list[str]:
         """Notes on the data sets of a table."""
         if self.fast:
-            return ["A smoke run of the same code on the built-in digits, which the paper does not have."]
+            return ["A smoke test of the same code on the built-in digits, which the paper does not use."]
         remarks = []
         for name in data:
             if name in self.paths:
                 title, file = self.title(name), Path(self.paths[name]).resolve().name
                 whole = title == TITLES[name]
-                what = "a copy that was given" if whole else f"which is not the paper's data, {TITLES[name]}"
+                what = "a local copy" if whole else f"which is not the paper's data, {TITLES[name]}"
                 remarks.append(f"{title} is read from {file}, {what}.")
         return remarks
 

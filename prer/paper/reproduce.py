@@ -73,10 +73,12 @@ def reproduce(console: Console, part: str, request: Request, out: Path, workers:
         RunError: a required run is missing; raised after everything else is done.
     """
     request.check()
-    whole = replace(request, only=())  # files contain all existing runs; `only` limits what is run and shown
+    whole = replace(request, only=())  # files include all existing runs; `only` limits only what is run and shown
     needed = {name: NEEDED[name](request) for name in parts_of(part, request.fast)}
     if not any(needed.values()):
-        raise InputError(f"--only {','.join(request.only)} leaves nothing of {part}; name a data set or method it has")
+        raise InputError(
+            f"--only {','.join(request.only)} selects nothing of {part}; name one of its data sets or methods"
+        )
     missing: set[str] = set()
     for name, experiments in needed.items():
         if experiments:
@@ -95,10 +97,10 @@ def reproduce(console: Console, part: str, request: Request, out: Path, workers:
             else:
                 missing |= plot(console, outcomes, out)
     if part == "all" and request.fast:
-        say(console, f"The {LARGE} are left out, too many runs for a quick look: prer reproduce {LARGE} --fast")
+        say(console, f"The {LARGE} are skipped because they need many runs; to run them: prer reproduce {LARGE} --fast")
     if missing and not request.finished:
         what = "run is" if len(missing) == 1 else "runs are"
-        raise RunError(f"{len(missing)} {what} missing; see to the reasons above, then give the same command again")
+        raise RunError(f"{len(missing)} {what} missing; fix the errors above, then run the same command again")
 
 
 def plot(console: Console, outcomes: Mapping[Key, Outcome], out: Path) -> set[str]:
@@ -123,7 +125,7 @@ def run_missing(
     every = list({experiment.hash: experiment for experiment in experiments.values()}.values())
     waiting = [experiment for experiment in every if ended_before(experiment, out) is None]
     if waiting:
-        say(console, f"runs: {len(every)}; to be made: {len(waiting)}; run folders: {out}")
+        say(console, f"runs: {len(every)}; to do: {len(waiting)}; folder of runs: {out}")
     absent = unavailable(console, waiting)
     ready = [experiment for experiment in every if experiment not in waiting or experiment.stream.data not in absent]
     ready.sort(key=lambda experiment: experiment.learner.name not in SLOW)
@@ -146,7 +148,7 @@ def note_clock(console: Console, out: Path, part: str, clock: Clock) -> None:
         plain = {name: of_part._asdict() for name, of_part in (known | {part: clock}).items()}
         try:
             replace_file(out / CLOCKS, json.dumps(plain, indent=1).encode() + b"\n")
-        except OSError as error:  # no reason to fail: the runs matter more than their duration
+        except OSError as error:  # not an error: the runs matter more than their duration
             say(console, f"warning: cannot write {out / CLOCKS}: {error.strerror}", "yellow")
 
 

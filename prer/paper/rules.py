@@ -53,7 +53,7 @@ def classifies(pair: Both) -> str:
 
 
 def easier(generated: Both, nothing: Both) -> str:
-    """Holds if ours is better than pixels and having no generator is not: else the generator need not be the reason."""
+    """Holds if ours is better than pixels and no generation is not; otherwise the generator need not be the reason."""
     return HOLDS if generated.words == ["better", "better"] and "better" not in nothing.words else OPEN
 
 
@@ -85,7 +85,7 @@ def apart(c: Comparison) -> str:
 
 
 def little(pairs: Sequence[Both], shares: Sequence[Comparison]) -> str:
-    """Holds if better, but significantly by less than half of Naive's forgetting; refuted if worse, or by more."""
+    """Holds if better, but by significantly less than half of Naive's forgetting; refuted if worse, or by more."""
     words = [word for pair in pairs for word in pair.words]
     if "worse" in words or any(share.low > 0 for share in shares):
         return FAILS

@@ -11,13 +11,13 @@ from prer.paper.tables import Cell, Probability, Table, Value
 from prer.runs.significance import LEVEL, MARGIN, Comparison, compared
 
 WORDS = (
-    f"Better: the corrected p is below {LEVEL}, and the difference positive; not worse: the 95 % interval lies above "
-    f"-{MARGIN} points, even if a smaller difference is significant (see p); worse: the interval does not, and the "
-    f"corrected p is below {LEVEL}, the difference negative; else not decided"
+    f"Better: the corrected p is below {LEVEL} and the difference is positive. Not worse: the 95 % interval lies above "
+    f"-{MARGIN} points, even if a small negative difference is significant (see p). Worse: the interval does not lie "
+    f"above it, the corrected p is below {LEVEL}, and the difference is negative. Otherwise: not decided"
 )
 RULE = (
-    "Paired t-tests over seeds, Holm's correction over the methods that PRER is compared with on the same data set, "
-    f"for each metric by itself. {WORDS}."
+    "Paired t-tests over seeds. For each metric and data set, p is corrected by Holm's method over all methods that "
+    f"PRER is compared with. {WORDS}."
 )
 
 
@@ -34,7 +34,7 @@ def _values(request: Request, outcomes: Outcomes, data: Sequence[str]) -> Table:
     rows: list[list[Cell]] = [
         [TITLES[m], *(cell_of(outcomes.get((name, m)), metric) for name in data for metric in METRICS)] for m in methods
     ]
-    caption = f"BWT and Accuracy again, {spread(outcomes)}"
+    caption = f"BWT and Accuracy with more seeds, {spread(outcomes)}"
     return Table("significance-values", caption, columns, rows, [*request.remarks(data), *failures(request, outcomes)])
 
 
@@ -51,7 +51,7 @@ def _compared(request: Request, outcomes: Outcomes, shown: Collection[Key]) -> T
                 ps = [Probability(p) for p in (c.p, c.adjusted)]
                 rows.append([f"{request.title(name)} {label}", f"PRER - {TITLES[method]}", *interval, *ps, c.verdict])
     columns = ["", "compared", "difference", "from", "to", "p", "p, Holm", "PRER is"]
-    return Table("significance", "PRER against the other methods, seed by seed", columns, rows, [RULE])
+    return Table("significance", "PRER against the other methods, paired over seeds", columns, rows, [RULE])
 
 
 def comparisons(outcomes: Outcomes, data: str, metric: str) -> dict[str, Comparison]:

@@ -18,8 +18,8 @@ from prer.sweeps.engines.base import Outcome
 METRICS = {"bwt": "BWT", "accuracy": "Accuracy"}
 Outcomes = Mapping[Key, Outcome]
 VERDICT = (
-    f"Verdict: *above* or *below* means that Welch's t-test finds a difference (p < {LEVEL}, each number by itself); "
-    "*no difference found* that it does not; *other data* that we had a part of the paper's data set only."
+    f"Verdicts by Welch's t-test of each number: *above* or *below* means a significant difference (p < {LEVEL}), *no "
+    "difference found* means none. *Other data* means that we had only a part of the paper's data set."
 )
 MOST = 40  # characters of an error in a cell; a note has all of it
 
@@ -82,7 +82,7 @@ def _main(request: Request, outcomes: Outcomes, data: Sequence[str], methods: Se
         rows += [[title, *ours], *paper, [f"{title}, difference", *apart], [f"{title}, verdict", *verdict]]
     caption = f"Table 1: BWT and Accuracy in points and per cent, {spread(outcomes)}"
     impossible = [m for m in methods for name in data if _impossible(name, m) and m != EXTRA]
-    notes = [VERDICT, *(["* BWT and Accuracy contradict each other: see the diagonal."] if impossible else [])]
+    notes = [VERDICT, *(["* BWT and Accuracy contradict each other; see the diagonal."] if impossible else [])]
     return Table("table1", caption, columns, rows, [*notes, *request.remarks(data), *failures(request, outcomes)])
 
 

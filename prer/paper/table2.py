@@ -64,12 +64,12 @@ def tables(request: Request, outcomes: Outcomes, asked: Collection[Key] = ()) ->
     finished = [outcome.folder for outcome in outcomes.values() if result_of(outcome)]
     machines = "; ".join(dict.fromkeys(map(hardware, finished))) or "nothing yet"
     notes = [
-        "Ours are counted from what is alive after the last task, every scalar beyond encoder and heads; the formulas "
-        "are the paper's, with M tasks, S samples kept of each, c_m classes in each, images of IM values, embeddings "
-        "of E, N parameters of the encoder, and NF those of flow and decoder, all as in our experiment.",
-        f"Seconds are those of a whole run of one seed, tests included, one run after another, on {machines}.",
+        "Our floats are all scalars in memory after the last task, without encoder and heads. The formulas are the "
+        "paper's: M tasks, S stored samples and c_m classes per task, images of IM values, embeddings of E values, N "
+        "parameters of the encoder, NF parameters of flow and decoder, all with the values of our experiment.",
+        f"Seconds are the time of a whole run with one seed, including tests, with one run at a time, on {machines}.",
     ]
-    caption = "Table 2: scalars kept of the past after the last task, and the time of a training"
+    caption = "Table 2: scalars stored after the last task, and training time"
     notes += [*request.remarks(data), *failures(request, outcomes)]
     made = [Table("table2", caption, columns, rows, notes), _beside(request, outcomes, data, methods)]
     return [table for table in made if table.rows]
@@ -85,7 +85,7 @@ def _beside(request: Request, outcomes: Outcomes, data: Sequence[str], methods: 
                 kept = "-" if cost.kilofloats is None else Value(result["memory_floats"][-1] / (1000 * cost.kilofloats))
                 faster = Value(60 * cost.minutes / result["seconds"]["total"], digits=0)
                 rows.append([f"{TITLES[method]} on {request.title(name)}", kept, faster])
-    columns = ["", "floats, ours over the paper's", "time, the paper's over ours"]
+    columns = ["", "floats, ours / paper", "time, paper / ours"]
     return Table("table2-ratios", "Table 2, ours and the paper's", columns, rows)
 
 

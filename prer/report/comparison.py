@@ -1,4 +1,4 @@
-"""Several runs side by side: one row for each, paired tests, and what accuracy costs."""
+"""Comparison of several runs: one row for each, paired tests, and accuracy against cost."""
 
 from __future__ import annotations
 
@@ -114,7 +114,7 @@ def _by_seed(run: Run) -> dict[str, float]:
 def costs(runs: Sequence[Run]) -> dict[str, tuple[list[float], list[float], list[str]]]:
     """Costs, accuracies and learners of the runs for which they are known, by the name of the cost."""
     found: dict[str, tuple[list[float], list[float], list[str]]] = {}
-    for name, of in (("floats kept of the past", lambda run: _last(run, "memory_floats")), ("seconds", seconds_of)):
+    for name, of in (("stored floats", lambda run: _last(run, "memory_floats")), ("seconds", seconds_of)):
         points: list[tuple[Any, float, str]] = [
             (cost, accuracy["mean"], excerpt(run.about("learner"), 60))
             for run in runs

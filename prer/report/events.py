@@ -18,7 +18,7 @@ from prer.runs.folder import RunFolder
 from prer.text import excerpt
 
 MOST_TASKS, MOST_SEEDS, MOST_CLASSES, MOST_PHASES = 2000, 1000, 5000, 20  # more are not shown
-MOST_CELLS = 6e6  # of the matrices of all seeds
+MOST_CELLS = 6e6  # maximum number of cells in the matrices of all seeds
 HEALTH = ("agreement", "agreement_decoded", "reconstruction", "distance", "nll")
 
 
@@ -27,7 +27,7 @@ class RunEvents:
     """The events of a run by kind; invalid ones are skipped and counted."""
 
     rows: dict[int, list[list[float]]] = field(default_factory=dict)  # task: accuracy [S][tasks so far]
-    kept: dict[int, dict[str, Any]] = field(default_factory=dict)  # task: its event, with what is kept of the past
+    kept: dict[int, dict[str, Any]] = field(default_factory=dict)  # task: its event, with the size of the memory
     losses: dict[str, list[tuple[int, list[float]]]] = field(default_factory=dict)  # phase: (task, loss [S]) by epoch
     seconds: dict[str, dict[int, float]] = field(default_factory=dict)  # phase: task: seconds
     health: dict[str, dict[int, dict[str, list[float]]]] = field(default_factory=dict)  # class: task: figure: [S]
@@ -45,7 +45,7 @@ class RunEvents:
         story = cls()
         try:
             if not S_ISREG((folder / "events.jsonl").lstat().st_mode):
-                raise OSError("a pipe would keep us waiting")
+                raise OSError("not a regular file; reading a pipe could block")
             for event in RunFolder(folder).events():
                 try:
                     story.take(event)
@@ -65,7 +65,7 @@ class RunEvents:
         kind, task = event["event"], event["task"]
         self.failure = ""  # the run was tried again
         if type(task) is not int or not 0 <= task < MOST_TASKS:
-            raise ValueError("no such task")
+            raise ValueError("invalid task number")
         for warning in self.faded.warnings(event):
             self.warnings[task] = excerpt(warning, 1000)
         if kind == "task":
@@ -138,7 +138,7 @@ def fading(percent: np.ndarray) -> list[bool]:
 
 
 def _room(found: dict[str, Any], name: str, most: int) -> None:
-    """Refuse more than `most` names: no run has so many."""
+    """Refuse more than `most` names; no real run has so many."""
     if name not in found and len(found) >= most:
         raise ValueError("too many")
 
@@ -146,5 +146,5 @@ def _room(found: dict[str, Any], name: str, most: int) -> None:
 def _known(values: object) -> list[float]:
     found = numbers(values)
     if not found:
-        raise ValueError("no numbers")
+        raise ValueError("not a list of numbers")
     return found

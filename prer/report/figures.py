@@ -174,7 +174,7 @@ def memory(floats: Sequence[float], transient: Sequence[float]) -> Figure:
     handles, names = [kept], ["kept"]
     if any(transient):
         copies = axes.plot(at, np.asarray(transient) / 1000, color=colour(1), marker="D", linestyle="--")
-        handles, names = [kept, *copies], ["kept", "copies while\nlearning"]
+        handles, names = [kept, *copies], ["kept", "copies during\ntraining"]
     axes.xaxis.set_major_locator(MaxNLocator(integer=True))
     axes.grid(axis="x", visible=False)
     _legend(axes, handles, names)

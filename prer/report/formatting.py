@@ -73,7 +73,7 @@ def settings(table: object) -> list[tuple[str, str]]:
     try:
         return list(islice(_rows(table, ""), MOST_SETTINGS))
     except RecursionError:
-        return [("–", "nested too deeply to be shown")]
+        return [("–", "nested too deeply to show")]
 
 
 def _rows(table: object, prefix: str) -> Iterator[tuple[str, str]]:

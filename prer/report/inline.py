@@ -16,7 +16,7 @@ from prer.report.plotting import matplotlib_defaults
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-# A page may hold many figures, so what is the same in all of them is removed.
+# A page may contain many figures, so parts that are the same in all of them are removed.
 SUPERFLUOUS = re.compile(r"<metadata>.*?</metadata>|<style[^>]*>.*?</style>|<!--.*?-->", re.DOTALL)
 NO_DATES = {"Date": None, "Creator": None, "Format": None, "Type": None}
 

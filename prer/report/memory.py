@@ -1,4 +1,4 @@
-"""What a run's memory holds, from its saved samples and its model.
+"""The memory view of a run, from its saved samples and its model.
 
 Nothing in a run folder is executed: tensors are safetensors, settings are TOML. Data is read only if it needs no
 download and the run folder contains its checksum. Otherwise a folder from someone else could make the page show files
@@ -30,7 +30,7 @@ MOST_WIDTH, MOST_SEEDS, MOST_TASKS = 4096, 100, 1000
 
 
 def remembered(run: Run) -> MemoryView:
-    """What can be shown of a run's memory."""
+    """The memory view of a run, with notes on missing parts."""
     model, why = None, "the run is not finished"
     if run.state == "finished":
         model, why = _loaded(run.path.resolve(), _stamp(run.path))
@@ -49,7 +49,7 @@ def remembered(run: Run) -> MemoryView:
     missing = "Real samples, reconstructions, embeddings and the accuracy of each class are not shown"
     notes = [f"{missing}: {why}."] if why else []
     if not saved and generates:
-        notes.append("The run kept no samples of what it looked like after each task; they are the final model's.")
+        notes.append("The run saved no samples after each task; the samples shown come from the final model.")
     return MemoryView(classes, notes, generates)
 
 
@@ -140,12 +140,12 @@ def _check(record: RunFolder) -> None:
     if not model.is_file():
         raise InputError("the run has no model")
     if not isinstance(record.data_sha256, str):
-        raise InputError("the run does not know the checksum of its data")
+        raise InputError("the run folder has no checksum of its data")
     experiment = Experiment.parse_run(record.experiment)
     learner, widths = experiment.learner, [*experiment.learner.channels, *experiment.learner.hidden]
     small = max([*widths, learner.embedding]) <= MOST_WIDTH and len(experiment.seeds) <= MOST_SEEDS
     if not small or model.lstat().st_size > MOST_MODEL or experiment.stream.count > MOST_TASKS:
-        raise InputError("the model is too large to be loaded for a page")
+        raise InputError("the model is too large to load for a page")
     with record.as_it_began():
         if not experiment.stream.is_there():
-            raise InputError("the data is not on this machine, and a page fetches none")
+            raise InputError("the data is not on this machine, and a report downloads nothing")

@@ -65,7 +65,7 @@ def named(tasks: list[list[str]]) -> list[str]:
 
 
 def look(learner: Learner, stream: Stream) -> MemoryView:
-    """What a learner's memory holds of the classes of its stream."""
+    """The memory view of a learner: the classes of its stream, real and generated."""
     import torch
 
     from prer.learners.interfaces import Generates

@@ -1,7 +1,7 @@
 "use strict";
 (() => {
   const root = document.documentElement, all = (query) => [...document.querySelectorAll(query)];
-  // A page may be opened where nothing can be stored.
+  // The browser may forbid storage, for a local file for instance.
   const kept = (store, key) => { try { return window[store].getItem(key); } catch { return null; } };
   const keep = (store, key, value) => { try { window[store].setItem(key, value); } catch { /* then it is not kept */ } };
 
@@ -19,7 +19,7 @@
   system.addEventListener("change", paint);
   paint();
 
-  // What is closed cannot be opened on paper.
+  // Open all sections before printing, since they cannot be opened on paper.
   let closed = [];
   addEventListener("beforeprint", () => {
     closed = all("details:not([open])");
@@ -54,7 +54,7 @@
       heads.forEach((head, j) => head.setAttribute("aria-sort", j === i ? (down ? "descending" : "ascending") : "none"));
       rows.sort((a, b) => {
         const [x, y] = [value(a, i), value(b, i)];
-        if (x === "" || y === "") return (x === "") - (y === ""); // what is not known comes last
+        if (x === "" || y === "") return (x === "") - (y === ""); // unknown values last
         return sign * (numeric[i] ? x - y : x.localeCompare(y, "en", { numeric: true }));
       });
       body.append(...rows);

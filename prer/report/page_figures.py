@@ -45,7 +45,7 @@ class PageFigures:
         yield from self._of_phases(run)
         floats, transient = ([_number(kept(run, key, task)) for task in range(R.shape[1])] for key in KEPT)
         if any(floats):
-            alt = "Bars: numbers kept of the past after each task. They are in the table of tasks."
+            alt = "Bars: numbers stored after each task. The values are in the table of tasks."
             yield {"svg": self(figures.memory(floats, transient), alt), "caption": "For one seed."}
         labels, values = run.story.agreement()
         if labels:
@@ -55,7 +55,7 @@ class PageFigures:
             shown.sort()
             names = [excerpt(labels[i], 14) for i in shown]
             figure = figures.agreement(values[shown], names, [fades[i] for i in shown])
-            yield {"svg": self(figure, alt), "caption": "Worst seed. Thick lines fade."}
+            yield {"svg": self(figure, alt), "caption": "Worst seed. Thick lines: fading classes."}
 
     def _of_phases(self, run: Run) -> Iterator[dict[str, Any]]:
         from prer.report import figures
@@ -65,7 +65,10 @@ class PageFigures:
             first, last = values[0].mean(), values[-1].mean()
             alt = f"Line: loss of phase {phase} in {len(values)} epochs; first {first:.3g}, last {last:.3g}."
             figure = figures.losses(values, starts, excerpt(phase, 24))
-            yield {"svg": self(figure, alt), "caption": "Mean; band: all seeds; upright lines: a task begins."}
+            yield {
+                "svg": self(figure, alt),
+                "caption": "Mean; band: range over seeds; vertical lines: start of a task.",
+            }
         times = dict(list(run.story.seconds_by_task().items())[:MOST_PHASES])
         if times:
             alt = "Bars: seconds of training for each task. The numbers are in the table of tasks."
@@ -84,7 +87,7 @@ class PageFigures:
 
         rows, card = _not_too_many(class_.rows), {"label": class_.label, "images": "", "embeddings": ""}
         if rows:
-            alt = f"Class {class_.label}: samples, a row each: {', '.join(rows)}."
+            alt = f"Class {class_.label}: rows of samples: {', '.join(rows)}."
             card["images"] = self(figures.images(rows), alt)
         if class_.real is not None and class_.sampled is not None:
             alt = f"Class {class_.label}: {len(class_.real)} real and {len(class_.sampled)} sampled embeddings."
@@ -100,7 +103,7 @@ def _not_too_many(rows: dict[str, np.ndarray], most: int = 12) -> dict[str, np.n
 
 
 def kept(run: Run, key: str, task: int) -> int | float | None:
-    """What is kept after a task, from the result or, before there is one, from the events; None: unknown."""
+    """Size of the memory after a task, from the result or, without one, from the events; None: unknown."""
     values = run.result.get(key) if run.result else None
     value = values[task] if isinstance(values, list) and task < len(values) else run.story.kept.get(task, {}).get(key)
     return value if is_number(value) else None

@@ -10,7 +10,7 @@ from typing import Any
 
 
 def import_unconfigured() -> None:
-    """Import matplotlib without reading a matplotlibrc; for the command line, since it holds for the whole process.
+    """Import matplotlib without reading a matplotlibrc; for the command line only, since it affects the whole process.
 
     The import reads the first such file that it finds, and the current folder comes first. A broken one prints warnings
     or ends in a traceback, so the import sees a folder with an empty one.

@@ -25,7 +25,7 @@ class Run:
     Attributes:
         path: its folder.
         state: finished, not finished, failed, or damaged.
-        notes: what is wrong or missing, a sentence each.
+        notes: sentences about faults and missing files.
         result: the content of result.json, or None.
         experiment: the tables of experiment.toml; empty if it cannot be read.
         toml: the text of experiment.toml.
@@ -47,12 +47,12 @@ class Run:
             run.toml = content(path / "experiment.toml", MOST_TOML).decode("utf-8")
         except (InputError, OSError, ValueError):
             run.state = "damaged"
-            run.notes.append("its experiment.toml is missing or cannot be read, so its settings are not known")
+            run.notes.append("its experiment.toml is missing or cannot be read, so its settings are unknown")
         try:
             run.result = record.result
         except InputError:
             run.state = "damaged"
-            run.notes.append("its result.json is damaged; what is shown comes from its events")
+            run.notes.append("its result.json is damaged; the numbers shown come from its events")
         if run.result is None and run.state != "damaged":
             run.state = "failed" if run.story.failure else "not finished"
             run.notes.append(run.progress())
@@ -65,12 +65,12 @@ class Run:
             return f"it is not finished, and {story.complaint}"
         last = story.last
         if story.failure:
-            return f"it failed; tasks learned: {done}; it said: {story.failure}"
+            return f"it failed; tasks learned: {done}; error: {story.failure}"
         if not last:
             return f"it is not finished; tasks learned: {done}"
         epoch = f"epoch {excerpt(last.get('epoch', 0) + 1 if type(last.get('epoch')) is int else '?')}"
         where = f"{epoch} of {excerpt(last.get('epochs', '?'), 20)} in phase {excerpt(last['phase'], 60)}"
-        return f"it is not finished; tasks learned: {done}; last seen: task {last['task'] + 1}, {where}"
+        return f"it is not finished; tasks learned: {done}; last event: task {last['task'] + 1}, {where}"
 
     @cached_property
     def story(self) -> RunEvents:
@@ -112,5 +112,5 @@ def _complaint(folder: Path) -> str:
         nothing = folder.is_dir() and not any(folder.iterdir())
     except OSError:
         nothing = False
-    what = "is empty" if nothing else "holds no run" if folder.is_dir() else "is no folder"
+    what = "is empty" if nothing else "contains no run" if folder.is_dir() else "is not a folder"
     return f"{excerpt(folder.name or folder)} {what}"

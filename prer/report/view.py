@@ -1,4 +1,4 @@
-"""One run as the page shows it: tables of numbers, and figures beside them."""
+"""The view of one run on the page: tables and figures."""
 
 # S seeds, M tasks
 
@@ -30,28 +30,28 @@ METRICS = (  # key in result.json, name on the page, formula
     ),
     ("bwt", "BWT, backward transfer", "2 / (M (M − 1)) · Σ (R[i][j] − R[j][j]) over all j < i; below 0 is forgetting"),
     ("final_accuracy", "Final accuracy", "1 / M · Σ R[M][j]: the mean over all tasks after the last"),
-    ("final_bwt", "Final BWT", "1 / (M − 1) · Σ (R[M][j] − R[j][j]) over j < M, as in GEM"),
+    ("final_bwt", "Final BWT", "1 / (M − 1) · Σ (R[M][j] − R[j][j]) over all j < M, as in GEM"),
     ("forgetting_first", "Forgetting since learned", "1 / (M − 1) · Σ (R[j][j] − R[M][j]) over j < M"),
     ("forgetting_best", "Forgetting since best", "1 / (M − 1) · Σ (max R[i][j] over j ≤ i < M − R[M][j]) over j < M"),
     (
         "forward_transfer",
         "Forward transfer",
-        "1 / (M − 1) · Σ (R[i − 1][i] − b[i]), b[i] being the accuracy before anything is learned; only where tasks "
-        "share a head",
+        "1 / (M − 1) · Σ (R[i − 1][i] − b[i]), where b[i] is the accuracy before training; defined only if tasks share "
+        "a head",
     ),
 )
 CARDS = ("accuracy", "bwt", "forgetting_best", "forward_transfer")
 MOST_TASKS = 40  # tasks of a matrix that is shown as a table
 MOST_CELLS = 10_000  # cells of all matrices of single seeds
 MOST_ROWS = 200  # rows of other tables
-MOST_WARNINGS = 10  # of each kind; the newest about fading classes
+MOST_WARNINGS = 10  # maximum of each kind; the newest warnings about fading classes
 KEPT = ("memory_samples", "memory_floats", "transient_floats")
 UNSENT = ("folder", "context", "warnings")  # parts of the environment that are private or shown elsewhere
 
 
 @dataclass
 class View:
-    """What the page template needs of one run."""
+    """Values of one run for the page template."""
 
     run: Run
     number: int

@@ -20,7 +20,7 @@ def report(folders: Sequence[Path], file: Path, say: Say, *, watch: bool = False
     """Write the page about the runs in these folders; with `watch`, update it until all are finished."""
     runs, complaints = runs_in(folders)
     if not runs:
-        raise InputError(f"nothing to report: {'; '.join(complaints)}; give run folders that `prer run` made")
+        raise InputError(f"nothing to report: {'; '.join(complaints)}; give folders written by `prer run`")
     _tell(runs, complaints, say)
     if watch:
         runs, complaints = _follow(folders, file, say)
@@ -29,7 +29,7 @@ def report(folders: Sequence[Path], file: Path, say: Say, *, watch: bool = False
 
 
 def _tell(runs: Sequence[Run], complaints: Sequence[str], say: Say) -> None:
-    """Report what is wrong with runs and folders."""
+    """Print the notes on runs and folders."""
     for run in runs:
         for note in run.notes:
             say(f"{run.name}: {note}")
@@ -41,7 +41,7 @@ def _follow(folders: Sequence[Path], file: Path, say: Say) -> tuple[list[Run], l
     """Write the page whenever something has changed, until all runs are finished; return runs and complaints."""
     runs, complaints = runs_in(folders)
     before: list[tuple] = []
-    say(f"watching; the page is {file}, and Ctrl-C ends this")
+    say(f"watching the runs and updating {file}; stop with Ctrl-C")
     try:
         while True:
             now = [_stamp(path) for path in discover(folders)[0]]

@@ -47,13 +47,13 @@ class Autosave:
         self.learner: Learner | None = None
         self.saved: Saved | None = None  # content of the next checkpoint
         self.writing = False
-        self.told: int | None = None  # the signal that was received
+        self.received: int | None = None  # the signal that was received
         self.before = checkpoint.read()
         self.forced = self._differences() if self.before else []
         if self.forced and not force:
             raise InputError(
-                f"{checkpoint.path} was made otherwise: {'; '.join(self.forced)}; undo that, delete it to begin anew, "
-                "or resume with --force, and the result may be another"
+                f"{checkpoint.path} was written by a different setup: {'; '.join(self.forced)}; undo that, delete it "
+                "to start over, or resume with --force, which may change the result"
             )
         self.begin = time.perf_counter() - (self.before.about["elapsed"] if self.before else 0.0)
 
@@ -67,7 +67,9 @@ class Autosave:
             times = {"elapsed": [about["elapsed"]], "seconds": about["seconds"].values()}
             wrong = [key for key, of in times.items() if any(type(t) is not float or not 0 <= t < 1e12 for t in of)]
         if wrong:
-            raise InputError(f"{self.checkpoint.path} has no sense in {', '.join(wrong)}; delete it to begin anew")
+            raise InputError(
+                f"{self.checkpoint.path} has invalid values for {', '.join(wrong)}; delete it to start over"
+            )
         return list(differences(modernised(about["context"]), self.context))
 
     def restore(self, learner: Learner, learned: Sequence[Task]) -> dict[str, Any]:
@@ -79,7 +81,7 @@ class Autosave:
             learner.loop_.seconds.update(before.about["seconds"])
         except (RuntimeError, KeyError, TypeError, ValueError, AttributeError, IndexError) as error:
             raise InputError(
-                f"{self.checkpoint.path} does not fit its experiment ({error}); delete it to begin anew"
+                f"{self.checkpoint.path} does not fit its experiment ({error}); delete it to start over"
             ) from None
         learner.loop_.trained = before.phases
         self.follow(learner, before.about)
@@ -97,7 +99,7 @@ class Autosave:
     def after_epoch(self, phase: str, under_way: Phase, done: int, epochs: int, seconds: float) -> None:
         """Copy the tensors of a phase where a save may need them, and write a checkpoint when it is due."""
         assert self.saved is not None
-        due = self.pace.due() or self.told is not None
+        due = self.pace.due() or self.received is not None
         if due or done == epochs or seconds > LONG:
             # One assignment, since a signal may arrive between any two: the state and its notes must match.
             phases = self.saved.phases | {phase: under_way.copied(done)}
@@ -119,22 +121,22 @@ class Autosave:
             self.checkpoint.write(Saved(about, self.saved.state, self.saved.phases))
         except OSError as error:
             raise RunError(
-                f"cannot write {self.checkpoint.path}: {error.strerror}; what was saved before is whole"
+                f"cannot write {self.checkpoint.path}: {error.strerror}; the previous checkpoint is intact"
             ) from None
         finally:
             self.writing = False
         self.pace.wrote(begin)
-        if self.told:
-            raise Interrupted(self.told)
+        if self.received:
+            raise Interrupted(self.received)
 
     def listening(self) -> AbstractContextManager[None]:
         """Save and stop on Ctrl-C or SIGTERM; a second signal ends the process at once."""
 
         def stop(number: int) -> None:
             default_handlers()
-            self.told = number
+            self.received = number
             if not self.writing and not _capturing():  # otherwise stop after the write or the epoch
-                self.save()  # of the last copied epoch, which is complete
+                self.save()  # the last copied epoch is complete
                 raise Interrupted(number)
 
         return on_stop(stop)

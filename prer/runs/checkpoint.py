@@ -2,8 +2,8 @@
 
 A checkpoint holds the state before the current task and, for every phase of that task that has begun, the tensors it
 trains. To resume, the task is learned again from its start, but each phase begins with its saved tensors at its saved
-epoch. Everything between the phases depends only on addressed randomness and these tensors, so it is the same again,
-and no learner has to know at which line it was stopped.
+epoch. Everything between the phases depends only on addressed randomness and these tensors, so it is repeated exactly,
+and a learner need not know where it was stopped.
 """
 
 from __future__ import annotations
@@ -78,7 +78,7 @@ class Checkpoint:
                 except _Damaged as error:
                     reasons.append(f"{place} is damaged: {error}")
         if reasons and self.places[0].exists():
-            raise InputError(f"{reasons[0]}; delete {self.path} to begin anew")
+            raise InputError(f"{reasons[0]}; delete {self.path} to start over")
         return None  # the very first write was interrupted
 
     def write(self, saved: Saved) -> None:
@@ -86,7 +86,7 @@ class Checkpoint:
         path, new, old = self.places
         for place in self.places:
             if place.is_symlink():
-                raise InputError(f"{place} is a link; a checkpoint is never written through one")
+                raise InputError(f"{place} is a link; checkpoints are never written through links, so remove it")
         if new.exists():
             shutil.rmtree(new)
         new.mkdir(parents=True)
@@ -127,7 +127,7 @@ class Pace:
             if not self.floor >= 0:  # also true of NaN
                 raise ValueError
         except ValueError:
-            raise InputError(f"PRER_CHECKPOINT_SECONDS is {given!r}; give a number of seconds") from None
+            raise InputError(f"PRER_CHECKPOINT_SECONDS is {given!r}; set it to a number of seconds") from None
         self.share = SHARE if given is None else 1.0  # an interval set by the user may cost more
         self.last, self.cost = time.monotonic(), 0.0
 
@@ -155,12 +155,12 @@ def _read(place: Path) -> Saved:
     plain = _read_json(place)
     data = _bytes(place / "state.safetensors", min(plain["bytes"], room()))
     if len(data) != plain["bytes"] or hashlib.sha256(data).hexdigest() != plain["sha256"]:
-        raise _Damaged("state.safetensors is not what was written")
+        raise _Damaged("state.safetensors does not match its checksum")
     try:
         saved = Saved(plain["about"], {}, {name: Trained(n, {}) for name, n in plain["phases"].items()})
         for name, tensor in load(data).items():
             if tensor.is_floating_point() and not tensor.isfinite().all():
-                raise _Damaged(f"{name} holds numbers that are not finite")
+                raise _Damaged(f"{name} contains NaN or infinite values")
             part, within = name.split("/", 1)
             if part == "state":
                 saved.state[within] = tensor
@@ -168,7 +168,7 @@ def _read(place: Path) -> Saved:
                 phase, place_in = within.split("/", 1)
                 saved.phases[phase].tensors[place_in] = tensor
     except (SafetensorError, KeyError, ValueError, TypeError, AttributeError, RuntimeError) as error:
-        raise _Damaged(f"its tensors have no sense ({type(error).__name__})") from None
+        raise _Damaged(f"its tensors are invalid ({type(error).__name__})") from None
     return saved
 
 
@@ -177,13 +177,13 @@ def _read_json(place: Path) -> dict[str, Any]:
         whole = json.loads(_bytes(place / "checkpoint.json", MOST_JSON))
         plain = whole["content"]
         if whole["sha256"] != checksum(plain):
-            raise _Damaged("checkpoint.json is not what was written")
+            raise _Damaged("checkpoint.json does not match its checksum")
         if plain["version"] != VERSION:
-            raise _Damaged(f"it has version {plain['version']!r}, this is for version {VERSION}")
+            raise _Damaged(f"it has format version {plain['version']!r}, but this prer reads version {VERSION}")
         kinds = {"bytes": int, "sha256": str, "about": dict, "phases": dict}
         epochs = plain["phases"].values() if type(plain["phases"]) is dict else ()
         if any(type(plain[key]) is not kind for key, kind in kinds.items()) or any(type(n) is not int for n in epochs):
-            raise _Damaged("checkpoint.json has no sense")
+            raise _Damaged("checkpoint.json has invalid values")
     except (ValueError, KeyError, TypeError, RecursionError):
         raise _Damaged("checkpoint.json cannot be read") from None
     return plain

@@ -43,7 +43,7 @@ def _is_run(folder: Path, signs: Sequence[str]) -> bool:
 
 
 def counterpart(run: RunFolder, learner: str) -> RunFolder | None:
-    """The finished run of a learner beside this one, with the same stream, data and seeds.
+    """The finished run of another learner in the same folder, with the same stream, data and seeds.
 
     None if there is none, or several: then it is unclear which of them to compare with.
     """
@@ -52,7 +52,7 @@ def counterpart(run: RunFolder, learner: str) -> RunFolder | None:
     for other in map(RunFolder, _runs_in(path.parent, ["result.json"])):
         try:
             theirs, result = other.experiment, other.result
-        except InputError:  # ignore a damaged neighbour
+        except InputError:  # ignore a damaged run
             continue
         same = all(theirs.get(key) == own.get(key) for key in ("stream", "seeds"))
         same = same and other.data_sha256 == run.data_sha256

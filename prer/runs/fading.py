@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 LOW_AGREEMENT = 0.8  # share of a class's samples that are recognised as this class; below it the class fades
-MOST_NAMES = 5  # in one warning
+MOST_NAMES = 5  # maximum number of classes named in one warning
 
 
 def agreement(health: Mapping[str, Any]) -> float | None:

@@ -62,20 +62,20 @@ class RunFolder:
         try:
             if there.exists():
                 if not is_same(tomllib.loads(self._text("experiment.toml"))):
-                    raise InputError(f"{self.path} belongs to another experiment; give another --out or name")
+                    raise InputError(f"{self.path} belongs to a different experiment; use another --out or name")
             elif self.path.exists() and any(entry.name not in HARMLESS for entry in self.path.iterdir()):
-                raise InputError(f"{self.path} holds something that is not a run; give another --out or name")
+                raise InputError(f"{self.path} contains files that are not a run's; use another --out or name")
         except InputError:
             raise
         except (ValueError, RecursionError):
-            raise InputError(f"{there} is damaged; move {self.path} away, or give another --out") from None
+            raise InputError(f"{there} is damaged; move {self.path} away, or use another --out") from None
         except OSError as error:
             raise self._unwritable(error) from None
 
     def check_data(self, sha256: str) -> None:
         """Refuse if the data has changed since the run."""
         if self.data_sha256 not in (None, sha256):
-            raise InputError(f"the data has changed since the run in {self.path}; give another --out or name")
+            raise InputError(f"the data has changed since the run in {self.path}; use another --out or name")
 
     def check_code(self, code: str | None) -> None:
         """Refuse if the code of a plug-in's learner, given by its checksum, has changed since the run."""
@@ -93,7 +93,9 @@ class RunFolder:
             except OSError:
                 continue
             if not (stat.S_ISDIR(mode) if name in FOLDERS else stat.S_ISREG(mode)):
-                raise InputError(f"{entry} is a link or no ordinary file; a run writes into its own folder only")
+                raise InputError(
+                    f"{entry} is not a regular file or folder; remove it, since a run never writes outside its folder"
+                )
 
     @property
     def environment(self) -> dict[str, Any]:
@@ -147,10 +149,10 @@ class RunFolder:
             with FileLock(self.path / LOCK, timeout=0):
                 yield
         except Timeout:
-            raise InputError(f"another process is running {self.path}; wait until it has ended, or stop it") from None
+            raise InputError(f"another process is writing {self.path}; wait until it ends, or stop it") from None
         except RecursionError:
             raise InputError(
-                f"{self.path} has a file that is nested too deeply; prer never writes such a file"
+                f"{self.path} contains a file that is nested too deeply; prer never writes such a file"
             ) from None
         except OSError as error:
             raise self._unwritable(error) from None
@@ -225,7 +227,7 @@ class RunFolder:
             events.truncate(begin + found if found else 0)
 
     def _unwritable(self, error: OSError) -> InputError:
-        return InputError(f"cannot write the run's folder {self.path}: {error.strerror}; give another --out")
+        return InputError(f"cannot write the run folder {self.path}: {error.strerror}; use another --out")
 
     @property
     def result(self) -> dict[str, Any] | None:
@@ -252,11 +254,9 @@ class RunFolder:
         except (OSError, ValueError, RecursionError):
             tables = {}
         if not tables:  # an empty file would mean the built-in experiment, and prer never writes one
-            what = (
-                "is not a run's folder, its experiment.toml is empty or cannot be read; give one that `prer run` made"
-            )
+            what = "is not a run folder: its experiment.toml cannot be read or is empty; give one written by `prer run`"
             raise InputError(f"{self.path} {what}")
-        with suppress(InputError):  # a setting under both names: to show the run is possible, to run it is not
+        with suppress(InputError):  # a setting under both names: the run can be shown, but not resumed
             tables = moved(tables)
         return tables
 
@@ -286,7 +286,7 @@ class RunFolder:
                 if not stat.S_ISREG(about.st_mode):
                     return  # a pipe could block
                 if about.st_size > MOST_EVENTS:
-                    raise InputError(f"{file} is too large; events are read up to {MOST_EVENTS >> 20} MiB")
+                    raise InputError(f"{file} is larger than {MOST_EVENTS >> 20} MiB, the limit for events")
                 with file.open("rb") as events:
                     position = position if position <= events.seek(0, os.SEEK_END) else 0  # the run was restarted
                     events.seek(position)

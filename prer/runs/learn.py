@@ -42,7 +42,7 @@ def learn(
     Args:
         stream: the tasks; a `Stream`, or tasks that are not known in advance (`prer.arriving`).
         learner: what learns them; it starts from scratch, or from the autosave's checkpoint.
-        seeds: how many (0, 1, ...), or which.
+        seeds: the number of seeds (0, 1, ...), or the seeds themselves.
         device: "cpu", "cuda" or "auto".
         observe: called with a dictionary for every epoch, task and health event.
         autosave: saves checkpoints during training, and resumes from them.
@@ -94,9 +94,9 @@ def learn_tasks(
         learner.loop_.trained, done = {}, len(met)
         learner.loop_.observe({"event": "task", "task": task.index} | ledger.test(learner, met))
     if not met:
-        raise InputError("there are no tasks to learn")
+        raise InputError("the stream has no tasks")
     if autosave and autosave.before:
-        raise InputError(f"{autosave.checkpoint.path} knows more tasks than there are; delete it to begin anew")
+        raise InputError(f"{autosave.checkpoint.path} has more tasks than the stream; delete it to start over")
     seconds = {**learner.loop_.seconds, "total": time.perf_counter() - begin}
     matrix, untrained = ledger.matrix(), np.stack(ledger.untrained, axis=1)
     about = {"digest": digest_of(learner, matrix), "learner": learner.name, "stream": name, "device": device}

@@ -73,7 +73,7 @@ METRICS: dict[str, Callable[[Matrix], float]] = {
 def forward_transfer(R: Matrix, untrained: np.ndarray) -> float:
     """GEM's FWT: the mean of R[i-1][i] - untrained[i], the gain on a task from earlier tasks alone.
 
-    Undefined, and NaN, where every task has a head of its own.
+    Undefined, and NaN, if every task has its own head.
 
     Example:
         >>> forward_transfer(np.array([[100.0, 70.0], [80.0, 90.0]]), np.array([np.nan, 50.0]))

@@ -89,7 +89,7 @@ class Measurements:
         whole = whole and not any((a < 0).any() or (a > 100).any() for a in [*rows, *untrained])
         whole = whole and all(type(n) is int and n >= 0 for counts in kept.values() for n in counts)
         if not whole or {len(rows), len(untrained), *map(len, kept.values())} != {tasks} or len(kept) != len(KEPT):
-            raise InputError("the saved results are inconsistent; delete the checkpoint to begin anew")
+            raise InputError("the saved results are inconsistent; delete the checkpoint to start over")
         return cls(rows, untrained, **kept)
 
     def copied(self) -> dict[str, list]:

@@ -49,7 +49,7 @@ def resume(path: Path, observer: RunObserver = RunObserver(), *, force: bool = F
     elif re.search("-[0-9a-f]{8}$", folder.path.name) and not folder.path.name.endswith(experiment.hashes):
         changed = [f"its hash was {folder.path.name[-8:]} and is {experiment.hash}"]
     if changed and not force:
-        raise InputError(f"the experiment of {path} has changed: {'; '.join(changed)}; undo that, or take --force")
+        raise InputError(f"the experiment of {path} has changed: {'; '.join(changed)}; undo that, or pass --force")
     with folder.as_it_began():
         return _execute(folder, experiment, observer, force=force)
 
@@ -138,11 +138,11 @@ def _train(
             raise RunError(NO_MEMORY) from error
         if not resumed or isinstance(error, (InputError, RunError, OSError)):
             raise
-        raise RunError(f"the run could not go on from {folder.path}: {error}") from error
+        raise RunError(f"the run in {folder.path} could not be resumed: {error}") from error
     about = {"name": experiment.name, "data": experiment.stream.data, "stream": stream}
     save_model(folder.path / "model", learner, stream, card(learner, result.to_json(), **about))
     folder.finish(result.to_json())
-    autosave.saved = None  # a signal from here on has nothing to save
+    autosave.saved = None  # from here on, a signal has nothing to save
     autosave.checkpoint.delete()
 
 
@@ -159,7 +159,7 @@ def load_model(path: Path, device: str = "cpu") -> tuple[Learner, Stream]:
     try:
         load_tensors(learner, list(stream), folder.path / "model")
     except FileNotFoundError:
-        raise InputError(f"{path} has no model; let the run end first: prer resume {path}") from None
+        raise InputError(f"{path} contains no model; finish the run first: prer resume {path}") from None
     except UNREADABLE as error:
         raise InputError(f"the model of {path} cannot be read: {error}; run it again") from None
     return learner, stream

@@ -23,29 +23,29 @@ from prer.text import did_you_mean
 class StreamConfig:
     """Settings of a stream."""
 
-    data: str = setting("digits", "a name of the catalogue, or a path to a file or folder")
+    data: str = setting("digits", "name of a catalogue data set, or path of a file or folder")
     kind: Literal["split", "permuted", "rotated", "domain"] = setting(
-        "split", "split: new classes in each task; permuted, rotated, domain: the same classes seen in another way"
+        "split", "split: new classes in each task; permuted, rotated, domain: the same classes with other inputs"
     )
-    classes_per_task: int = setting(2, "classes in each task (split)", low=2)
-    tasks: tuple[tuple[str | int, ...], ...] = setting((), "the labels of each task, where they are to be chosen")
-    order: tuple[str | int, ...] = setting((), "the labels in the order in which they arrive; none: by label")
-    shuffle: bool = setting(False, "put the labels into a random order")
-    count: int = setting(10, "tasks (permuted, rotated)", low=2, high=10_000)
-    degrees: float = setting(180.0, "angle of the last task (rotated)")
-    domains: tuple[str, ...] = setting((), "further data of the same classes, each a name or a path (domain)")
-    shuffle_seed: int = setting(0, "of random orders of labels or pixels", low=0)
-    label: str | int = setting("", "the column that holds the label (tables); none: the last")
-    size: int = setting(0, "bring images to so many pixels a side; 0: as they are", low=0, high=4096)
-    fit: Fit = setting("resize", "how: resize, or pad (and crop what is larger)")
-    crop: int = setting(0, "move images at random by up to so many pixels in training", low=0, high=4096)
+    classes_per_task: int = setting(2, "number of classes in each task (split)", low=2)
+    tasks: tuple[tuple[str | int, ...], ...] = setting((), "the labels of each task; empty: classes_per_task in order")
+    order: tuple[str | int, ...] = setting((), "the order in which labels arrive; empty: sorted")
+    shuffle: bool = setting(False, "shuffle the order of the labels")
+    count: int = setting(10, "number of tasks (permuted, rotated)", low=2, high=10_000)
+    degrees: float = setting(180.0, "angle of the last task in degrees (rotated)")
+    domains: tuple[str, ...] = setting((), "more data sets with the same classes, each a name or a path (domain)")
+    shuffle_seed: int = setting(0, "seed of the random order of labels or pixels", low=0)
+    label: str | int = setting("", "the label column (tables); empty: the last")
+    size: int = setting(0, "height and width of images in pixels; 0: unchanged", low=0, high=4096)
+    fit: Fit = setting("resize", "how to fit images to that size: resize, or pad (and crop larger ones)")
+    crop: int = setting(0, "maximum random shift of images in training, in pixels", low=0, high=4096)
     flip: bool = setting(False, "mirror images at random in training")
     resplit: float = setting(
-        0.0, "test share of a balanced split per seed; 0: the given test part, or 0.2", low=0, high=0.95
+        0.0, "test share of a balanced split per seed; 0: the given test part, or 0.2 without one", low=0, high=0.95
     )
 
     validation: float = setting(
-        0.0, "test on this share of the training part instead of the test part, as a search must", low=0, high=0.9
+        0.0, "share of the training part to test on instead of the test part, for a search of settings", low=0, high=0.9
     )
 
     @property
@@ -85,17 +85,21 @@ class StreamConfig:
             return loaded
         x = as_samples(loaded.x)
         if x.dim() == 2:
-            raise InputError(f"stream.size={self.size}: {data} holds vectors; only images can be brought to a size")
+            raise InputError(
+                f"stream.size={self.size}: {data} contains vectors, and only images can be resized; leave it out"
+            )
         try:
             reading = Reading(size=self.size, fit=self.fit)
             return loaded._replace(x=resized(x, self.size, self.fit), checked=True, reading=reading)
         except (RuntimeError, MemoryError):  # torch raises RuntimeError if memory is short
-            raise InputError(f"stream.size={self.size}: so many pixels do not fit into memory; take fewer") from None
+            raise InputError(
+                f"stream.size={self.size}: images of this size do not fit into memory; use a smaller size"
+            ) from None
 
     def _check(self) -> None:
         """Reject settings that would silently have no effect."""
         if self.kind == "domain" and not self.domains:
-            raise InputError("stream.kind='domain' needs a second domain; name it by stream.domains=[...]")
+            raise InputError("stream.kind='domain' needs a second domain; name it with stream.domains=[...]")
         usual = StreamConfig()
         for key, (matters, where) in {
             "domains": (self.kind == "domain", "stream.kind='domain'"),
@@ -108,7 +112,7 @@ class StreamConfig:
             "fit": (self.size > 0, "stream.size"),
         }.items():
             if not matters and getattr(self, key) != getattr(usual, key):
-                raise InputError(f"stream.{key} has a meaning only with {where}; leave it out, or set that")
+                raise InputError(f"stream.{key} applies only with {where}; leave it out, or set that")
 
 
 def load(
@@ -123,7 +127,7 @@ def load(
     """Load a catalogue data set or a path; the arguments are settings of `StreamConfig`."""
     if data in CATALOGUE:
         if label:
-            raise InputError(f"stream.label={label!r} has a meaning for tables only, and {data} is none; leave it out")
+            raise InputError(f"stream.label={label!r} applies only to tables, and {data} is not a table; leave it out")
         return load_named(data, progress)
     path = find(data)
     if path is not None:
@@ -137,8 +141,12 @@ def _alike(domains: Sequence[Data]) -> list[Data]:
     xs = [as_pair(data)[0] for data in domains]
     if len({x.shape[2:] for x in xs}) > 1 or (xs[0].dim() == 2 and len({x.shape for x in xs}) > 1):
         sizes = ", ".join("x".join(map(str, x.shape[1:])) for x in xs)
-        what = "set stream.size, 32 say" if all(x.dim() == 4 for x in xs) else "give as many features in each"
-        raise InputError(f"the domains' samples have different shapes ({sizes}); {what}")
+        what = (
+            "set stream.size, for example to 32"
+            if all(x.dim() == 4 for x in xs)
+            else "give all domains the same features"
+        )
+        raise InputError(f"the samples of the domains have different shapes ({sizes}); {what}")
     if len({x.shape[1] for x in xs}) > 1:
         xs = [coloured(x) for x in xs]
     return [data._replace(x=x, checked=True) for data, x in zip(domains, xs, strict=True)]
@@ -148,5 +156,8 @@ def _one_head(stream: Stream) -> Stream:
     for task in stream:
         if task.head:
             new = next(label for label in task.labels if label not in stream[0].labels)
-            raise InputError(f"domain {task.index + 1} has class {new!r}, the first has not; they must have the same")
+            raise InputError(
+                f"domain {task.index + 1} has class {new!r}, which the first domain does not have; "
+                "all domains must have the same classes"
+            )
     return stream

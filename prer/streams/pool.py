@@ -39,9 +39,9 @@ def as_pool(x: Any, y: Any, test: Any, resplit: float | None) -> Pool:
         more, more_labels = as_pair(other, may_be_dark=True)
         more = data.reading.arranged(more, other.reading.columns)
         if more.shape[1:] != samples.shape[1:] or more.dtype != samples.dtype:
-            raise InputError("the test part has other shapes or types than the training part; make them alike")
+            raise InputError("the test part and the training part have different shapes or types; convert one of them")
         if labels.dtype.kind != more_labels.dtype.kind:
-            raise InputError("the labels of one part are numbers and of the other strings; make them alike")
+            raise InputError("the labels of one part are numbers and those of the other strings; convert one of them")
         samples, labels, tests = torch.cat([samples, more]), np.concatenate([labels, more_labels]), len(more)
     share = 0.2 if resplit is None else resplit
     if not 0 < share < 1:
@@ -67,8 +67,10 @@ def check_parts(pool: Pool, labels: Sequence[Label]) -> None:
         held = None if pool.held is None else pool.held[pool.rows[label]]
         if held is None and len(pool.rows[label]) < 2:
             raise InputError(
-                f"class {label!r} has one sample; two are needed, one to learn from and one to be tested on"
+                f"class {label!r} has only one sample; at least two are needed, one for training and one for testing"
             )
         if held is not None and (held.all() or not held.any()):
             where = "training" if held.all() else "test"
-            raise InputError(f"class {label!r} has no sample in the {where} part; set stream.resplit, 0.2 say")
+            raise InputError(
+                f"class {label!r} has no sample in the {where} part; set stream.resplit, for example to 0.2"
+            )

@@ -121,10 +121,10 @@ class Stream:
         """All classes in every task, with one head; the images rotate in equal steps from 0 to `degrees`."""
         pool = as_pool(x, y, test, resplit)
         if pool.x.dim() == 2:
-            raise InputError("only images can be rotated, these are vectors; permute them instead")
+            raise InputError("only images can be rotated, and these are vectors; permute them instead")
         _check_count(tasks)
         if not math.isfinite(degrees):
-            raise InputError(f"degrees={degrees}: a finite number is wanted here")
+            raise InputError(f"degrees={degrees}: expected a finite number")
         views = [Rotated(degrees * t / (tasks - 1)) for t in range(1, tasks)]
         return cls(_seen_through(pool, [None, *views]), name)
 
@@ -140,7 +140,7 @@ class Stream:
         """
         tasks = tuple(arriving(sources, resplit=resplit))
         if not tasks:
-            raise InputError("there are no tasks; give one (x, y) at least")
+            raise InputError("there are no tasks; give at least one (x, y)")
         return cls(tasks, name)
 
     def __iter__(self) -> Iterator[Task]:
@@ -195,7 +195,8 @@ class Stream:
         for task in splits.values():
             if min(np.bincount(task.y[task.train_rows([0])[0]])) < 2:
                 raise InputError(
-                    f"task {task.index + 1} has a class with one sample to learn from; none can be held out"
+                    f"task {task.index + 1} has a class with one training sample, so none can be held out; "
+                    "add samples, or leave out stream.validation"
                 )
         held_out = {key: replace(_split(task), validation=share) for key, task in splits.items()}
         return replace(self, tasks=tuple(replace(task, split=held_out[id(task.split)]) for task in self.tasks))
@@ -208,16 +209,18 @@ class Stream:
             flip: mirror images with probability 1/2.
         """
         if len(self.shape) == 1:
-            raise InputError("only images can be cropped and flipped, these are vectors")
+            raise InputError("only images can be cropped and flipped, and these are vectors; leave out crop and flip")
         if not 0 <= crop < min(self.shape[1:]):
             raise InputError(
-                f"crop={crop}: take less than the {min(self.shape[1:])} pixels of an image, and 0 at least"
+                f"crop={crop}: must be at least 0 and less than the {min(self.shape[1:])} pixels of an image"
             )
         return replace(self, tasks=tuple(replace(task, moves=Moves(crop, flip)) for task in self.tasks))
 
 
 def _split(task: Task) -> Split:
-    assert isinstance(task.split, Split)  # only merged tasks have another kind of split, and no stream holds those
+    assert isinstance(
+        task.split, Split
+    )  # only merged tasks have another kind of split, and they are never part of a stream
     return task.split
 
 
@@ -242,7 +245,9 @@ def arriving(sources: Iterable[Any], *, resplit: float | None = None) -> Iterato
         if seen and pool.reading.columns:
             pool = pool._replace(x=seen[0].reading.arranged(pool.x, pool.reading.columns))
         if seen and (pool.x.shape[1:] != seen[0].x.shape[1:] or pool.x.dtype != seen[0].x.dtype):
-            raise InputError(f"task {len(seen) + 1} has other shapes or types than the first; make them alike")
+            raise InputError(
+                f"task {len(seen) + 1} differs from the first task in the shape or type of its samples; convert them"
+            )
         y, first = _places(pool, [pool.order]), sum(len(task.labels) for task in seen)
         seen.append(_task(pool, y, pool.order, seen, first))
         yield seen[-1]
@@ -263,7 +268,7 @@ def _task(pool: Pool, y: Tensor, labels: Sequence[Label], earlier: Sequence[Task
     owner = next((task for task in earlier if set(labels) <= set(task.labels)), None)
     if owner is None and len(labels) < 2:
         few = f"one class, {labels[0]!r}" if labels else "no class"
-        raise InputError(f"task {len(earlier) + 1} has {few}: there is nothing to tell apart")
+        raise InputError(f"task {len(earlier) + 1} has {few}; at least two are needed")
     split = Split(tuple(pool.rows[label] for label in labels), first, pool.held, pool.share)
     if owner is None:
         head, outputs, width = 1 + max((task.head for task in earlier), default=-1), range(len(labels)), len(labels)
@@ -288,11 +293,11 @@ def _groups(
     """The labels of each task."""
     groups = [[_as_label(label) for label in group] for group in tasks] if tasks is not None else [list(order)]
     if not groups:
-        raise InputError("there are no tasks; name the labels of one at least")
+        raise InputError("there are no tasks; name the labels of at least one")
     seen: set[Label] = set()
     for label in (label for group in groups for label in group):
         if label not in pool.rows:
-            raise InputError(f"class {label!r} is asked for, which no sample has")
+            raise InputError(f"class {label!r} is requested, but no sample has this label")
         if label in seen:
             raise InputError(f"class {label!r} is named twice; in a split stream a class belongs to one task")
         seen.add(label)
@@ -303,11 +308,11 @@ def _groups(
 def _cut(order: Sequence[Label], per_task: int) -> list[list[Label]]:
     """Divide the labels into groups of `per_task`; the last may have fewer, but at least two."""
     if per_task < 2:
-        raise InputError(f"classes_per_task={per_task}: a task needs two classes at least")
+        raise InputError(f"classes_per_task={per_task}: a task needs at least two classes")
     if len(order) % per_task == 1 and len(order) > 1:
         fits = ", ".join(str(k) for k in range(2, min(len(order), 9) + 1) if len(order) % k != 1)
         last = f"task {len(order) // per_task + 1} has one class, {order[-1]!r}"
-        raise InputError(f"{last}: there is nothing to tell apart; with classes_per_task take one of {fits}")
+        raise InputError(f"{last}; at least two are needed: set classes_per_task to one of {fits}")
     return [list(order[i : i + per_task]) for i in range(0, len(order), per_task)]
 
 
@@ -318,4 +323,4 @@ def _as_label(label: Any) -> Label:
 
 def _check_count(tasks: int) -> None:
     if tasks < 1:
-        raise InputError(f"tasks={tasks}: give one at least")
+        raise InputError(f"tasks={tasks}: must be at least 1")

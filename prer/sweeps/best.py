@@ -50,7 +50,7 @@ def best(points: Sequence[Experiment], out: Path, by: str = "accuracy") -> Best:
     metrics = {i: result[by] for i, result in enumerate(results) if result is not None and result.get(by)}
     known = [i for i, metric in metrics.items() if metric["mean"] is not None]
     if not known:
-        raise InputError(f"no point of the sweep has a result in {out} with {by}; run the sweep first")
+        raise InputError(f"no point of the sweep has a result with {by} in {out}; run the sweep first")
     sign = -1 if by.startswith("forgetting") else 1  # less forgetting is better
     winner = max(known, key=lambda i: sign * metrics[i]["mean"])
     begun = sum(result is None and folder.path.exists() for folder, result in zip(folders, results, strict=True))

@@ -68,14 +68,14 @@ def as_draw(value: Any, key: str) -> Choice | Range:
 def as_list(value: Any, key: str) -> list[Any]:
     """Check that a value is a list of one or more distinct values, and return it."""
     if not isinstance(value, list) or not value:
-        dots = "; a key with a dot is written in quotes" if isinstance(value, Mapping) else ""
-        raise InputError(f"{key}={value!r}: a list of one value at least is wanted here{dots}")
+        dots = "; write a key with a dot in quotes" if isinstance(value, Mapping) else ""
+        raise InputError(f"{key}={value!r}: expected a list of at least one value{dots}")
     if any(isinstance(v, Mapping) for v in value):
-        raise InputError(f"{key} holds a table; name each of its settings by a key such as 'learner.lr'")
+        raise InputError(f"{key} contains a table; name each of its settings with a dotted key such as 'learner.lr'")
     seen: set[Any] = set()
     for v in value:
         if _frozen(v) in seen:
-            raise InputError(f"{key} holds {v!r} twice; give it once")
+            raise InputError(f"{key} contains {v!r} twice; give it once")
         seen.add(_frozen(v))
     return value
 
@@ -89,15 +89,15 @@ def _frozen(value: Any) -> Any:
 def as_range(table: Mapping[str, Any], key: str) -> Range:
     """The range that a TOML table describes, validated."""
     if not {"low", "high"} <= set(table):
-        raise InputError(f'{key} needs low and high; a key with a dot is written in quotes, such as "learner.lr"')
+        raise InputError(f'{key} needs low and high; write a key with a dot in quotes, such as "learner.lr"')
     check_keys(table, ("low", "high", "log"), f"{key}.", {})
     for end in ("low", "high"):
         typed(table[end], int | float, f"{key}.{end}")
         if not abs(table[end]) <= LARGEST:
-            raise InputError(f"{key}.{end}={str(table[end])[:20]}: a finite number is wanted here")
+            raise InputError(f"{key}.{end}={str(table[end])[:20]}: expected a finite number")
     drawn = Range(table["low"], table["high"], typed(table.get("log", False), bool, f"{key}.log"))
     if drawn.low > drawn.high:
-        raise InputError(f"{key}: low={drawn.low} is above high={drawn.high}; exchange them")
+        raise InputError(f"{key}: low={drawn.low} is above high={drawn.high}; swap them")
     if drawn.log and drawn.low <= 0:
-        raise InputError(f"{key}: low={drawn.low} has no logarithm; take a low above 0, or leave log out")
+        raise InputError(f"{key}: a log-uniform range needs low above 0, not {drawn.low}; raise low, or leave out log")
     return drawn

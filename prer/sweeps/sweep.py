@@ -40,7 +40,7 @@ class Sweep:
 
     @classmethod
     def read(cls, path: Path, overrides: Sequence[str] = ()) -> Sweep:
-        """A sweep from a TOML file; an override holds for all points, and replaces an axis or draw of its key."""
+        """A sweep from a TOML file; an override applies to all points, and replaces an axis or draw of the same key."""
         with reading(path, "a sweep in TOML"):
             given: dict[str, Any] = {}
             for override in overrides:
@@ -58,7 +58,7 @@ class Sweep:
         axes = {key: as_list(value, f"axes.{key}") for key, value in _table(tables, "axes").items()}
         draws = {key: as_draw(value, f"draws.{key}") for key, value in _table(tables, "draws").items()}
         for key in axes.keys() & draws.keys():
-            raise InputError(f"{key!r} is both in axes and in draws; leave it in one of them")
+            raise InputError(f"{key!r} is both in axes and in draws; remove it from one of them")
         numbers = {"budget": _budget(tables, bool(draws)), "draw": _whole(tables, "draw", 0, 0)}
         shared = merged(moved(base or {}), {key: value for key, value in tables.items() if key in KEYS})
         axes = {key: values for key, values in axes.items() if key not in fixed}
@@ -78,7 +78,9 @@ class Sweep:
         """
         most = math.prod(map(len, self.axes.values())) * (self.budget if self.draws else 1)
         if most > MOST_POINTS:
-            raise InputError(f"the sweep has {most:,} points; {MOST_POINTS:,} are the most, so vary less")
+            raise InputError(
+                f"the sweep has {most:,} points, more than the limit of {MOST_POINTS:,}; vary fewer settings"
+            )
         found: dict[str, Experiment] = {}
         for number, settings in enumerate(stepped(self._settings(), most), 1):
             point = self._point(number, settings)
@@ -121,10 +123,12 @@ def _base(tables: Mapping[str, Any], path: Path) -> dict[str, Any]:
         return {}
     base = path.parent / typed(tables["base"], str, "base")
     if base.resolve() == path.resolve():
-        raise InputError(f"base={tables['base']!r} is the sweep itself; name an experiment, or leave base out")
+        raise InputError(f"base={tables['base']!r} is the sweep itself; name an experiment, or leave out base")
     with reading(base, "an experiment in TOML as base"):
         values = tables_of(base)
-    check_keys(values, KEYS, f"{base}: ", dict.fromkeys(OWN_KEYS, "it is a key of sweeps, and a base is an experiment"))
+    check_keys(
+        values, KEYS, f"{base}: ", dict.fromkeys(OWN_KEYS, "it is allowed only in sweeps, and a base is an experiment")
+    )
     return values
 
 
@@ -133,7 +137,9 @@ def _table(tables: Mapping[str, Any], name: str) -> dict[str, Any]:
     table = tables.get(name, {})
     if not isinstance(table, dict):
         raise InputError(f'{name!r} must be a table of settings, such as "learner.lr" = [0.1, 0.01]')
-    others = {"name": "a name makes no other experiment"} | dict.fromkeys(OWN_KEYS, "it is the sweep's own")
+    others = {"name": "a name does not change the experiment"} | dict.fromkeys(
+        OWN_KEYS, "it is a setting of the sweep itself"
+    )
     # Whether a setting exists depends on the learner, so each point checks that.
     check_keys([key.split(".")[0] for key in table], [key for key in KEYS if key != "name"], f"{name}.", others)
     return {MOVED.get(key, key): value for key, value in table.items()}
@@ -141,16 +147,16 @@ def _table(tables: Mapping[str, Any], name: str) -> dict[str, Any]:
 
 def _budget(tables: Mapping[str, Any], draws: bool) -> int:
     if draws and "budget" not in tables:
-        raise InputError("the sweep has draws; say how many for each combination of the axes, such as budget = 30")
+        raise InputError("a sweep with draws needs their number for each combination of the axes, such as budget = 30")
     if "budget" in tables and not draws:
-        raise InputError("budget has a meaning only with [draws]; leave it out, or draw something")
+        raise InputError("budget applies only with [draws]; leave it out, or add draws")
     return _whole(tables, "budget", 1, 1)
 
 
 def _whole(tables: Mapping[str, Any], key: str, default: int, low: int) -> int:
     value = typed(tables.get(key, default), int, key)
     if value < low:
-        raise InputError(f"{key}={value}: take {low} or more")
+        raise InputError(f"{key}={value}: must be at least {low}")
     return value
 
 

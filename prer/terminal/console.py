@@ -1,4 +1,4 @@
-"""The console of a command: plain lines, warnings, whole tables."""
+"""The console of a command: plain lines, warnings, tables at full width."""
 
 from __future__ import annotations
 

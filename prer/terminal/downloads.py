@@ -34,5 +34,5 @@ class Downloads:
         if what not in self.known:
             self.known[what] = self.bars.add_task(what, total=total, completed=done)
             if not self.console.is_terminal:
-                say(self.console, f"{what}: fetching {decimal(total)}")
+                say(self.console, f"{what}: downloading {decimal(total)}")
         self.bars.update(self.known[what], completed=done)

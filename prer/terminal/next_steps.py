@@ -18,9 +18,15 @@ def next_steps(settings: Sequence[str], options: Sequence[str], out: Path, new: 
         new: whether settings make a valid experiment that has not been run.
     """
     tries = {
-        (*_fitting(settings, "prer"), "learner.name=prer"): "PRER: old tasks are remembered, and no sample is kept",
-        (*_fitting(settings, "naive"), "learner.name=naive"): "what is lost when nothing is done about forgetting",
-        (*_fitting(settings, "joint"), "learner.name=joint"): "the upper reference: all data of all tasks at once",
+        (*_fitting(settings, "prer"), "learner.name=prer"): "PRER: remembers old tasks without stored samples",
+        (
+            *_fitting(settings, "naive"),
+            "learner.name=naive",
+        ): "the lower reference: training without any remedy against forgetting",
+        (
+            *_fitting(settings, "joint"),
+            "learner.name=joint",
+        ): "the upper reference: training on the data of all tasks together",
         (*settings, "learner.density=gaussian"): "a Gaussian for each class instead of the flow",
     }
     steps = {shlex.join(["prer", "run", *words, *options]): what for words, what in tries.items() if new(words)}
@@ -28,7 +34,7 @@ def next_steps(settings: Sequence[str], options: Sequence[str], out: Path, new: 
         steps["prer run stream.data=PATH"] = "your own data: .npz, images, CSV"
     steps[f"prer show {shlex.quote(str(out))}/*"] = "all results, one line each"
     lines = [f"  {command}\n      {what}" for command, what in steps.items()]
-    return "\n".join(["What to try next (from scripts/run: write scripts/run in place of prer):", *lines])
+    return "\n".join(["What to try next (if you use scripts/run, write scripts/run instead of prer):", *lines])
 
 
 def _fitting(settings: Sequence[str], learner: str) -> list[str]:

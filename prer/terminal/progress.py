@@ -138,5 +138,5 @@ class RunProgress(RunObserver):
             say(self.console, describe(start.stream))
             warn(self.console, start.warnings)
         if start.learned is not None and not self.quiet:
-            say(self.console, f"going on from {start.folder}, at task {start.learned + 1} of {tasks}")
+            say(self.console, f"resuming {start.folder} at task {start.learned + 1} of {tasks}")
         return Display(self.console, start.name, tasks, start.phases, self.quiet, self.verbose)

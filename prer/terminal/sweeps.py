@@ -82,7 +82,7 @@ def follow(console: Console, outcomes: Runs, points: Sequence[Experiment], out: 
     if outcomes.waiting and not console.is_terminal:
         names = [point.path(out).name for point in outcomes.waiting]
         more = f" and {len(names) - MOST_RUNS} more" if len(names) > MOST_RUNS else ""
-        say(console, f"to run, with a line when each has ended: {', '.join(names[:MOST_RUNS])}{more}")
+        say(console, f"runs to do (one line is printed as each ends): {', '.join(names[:MOST_RUNS])}{more}")
     with closing(outcomes), Bar(console, outcomes) as bar:
         task = bar.add_task("runs", total=total)
         for outcome in outcomes:
@@ -90,13 +90,13 @@ def follow(console: Console, outcomes: Runs, points: Sequence[Experiment], out: 
             left = _left(ended, total, time.monotonic() - begin)
             bar.update(task, completed=len(ended), description=f"runs{left}")
             if outcome.trained or outcome.error:
-                line = f"{len(ended):>{len(str(total))}}/{total}  {_said(outcome)}{left}"
+                line = f"{len(ended):>{len(str(total))}}/{total}  {_line(outcome)}{left}"
                 say(console, line, "red" if outcome.error else None)
     place = {point.hash: i for i, point in enumerate(points)}
     return sorted(ended, key=lambda outcome: place[outcome.experiment.hash])
 
 
-def _said(outcome: Outcome) -> str:
+def _line(outcome: Outcome) -> str:
     name = outcome.folder.path.name
     if outcome.error:
         return f"{name}  failed: {outcome.error}"
@@ -138,11 +138,14 @@ def about(best: Best, by: str) -> list[str]:
     """Lines about the best point: its metric, how many points were compared, and on which data."""
     lines = [f"{best.folder.path.name} has the best {by}, {plus_minus(best.metric)}; points compared: {best.compared}"]
     lines += [f"warning: {text}" for text in concerns([best.folder])]
-    gaps = {"not finished": best.unfinished, "not begun": best.missing}
+    gaps = {"not finished": best.unfinished, "not started": best.missing}
     if any(gaps.values()):
-        lines.append("warning: " + " and ".join(f"{n} {what}" for what, n in gaps.items() if n) + ", so not compared")
+        listed = " and ".join(f"{n} {what}" for what, n in gaps.items() if n)
+        lines.append(f"warning: points left out of the comparison: {listed}")
     if best.point.stream.validation:
-        lines.append("It was found on stream.validation; the file has none, so that it is tested on the test part")
+        lines.append("It was selected on validation data; the written experiment uses the test part instead")
     else:
-        lines.append("warning: it was found on the test part, which makes its numbers too good; set stream.validation")
+        lines.append(
+            "warning: it was selected on the test part, so its numbers are too optimistic; set stream.validation"
+        )
     return lines

@@ -19,14 +19,14 @@ from prer.terminal.console import say, warn, whole
 from prer.text import clock, plus_minus, shown
 from prer.version import __version__
 
-HARDLY = 0.2  # of the way from chance level to 100 %; less is hardly learned
+HARDLY = 0.2  # share of the way from chance level to 100 %; a task below it is hardly learned
 
 
 EVENTS_OF_A_TASK = 2**20  # bytes at the end of the events; enough for the health of all classes
 
 
-MOST_NAMES = 5  # of runs in one line
-MOST_TASKS = 100  # of a matrix that is shown; thousands fit no screen and take minutes to render
+MOST_NAMES = 5  # maximum number of runs named in one line
+MOST_TASKS = 100  # maximum tasks of a matrix that is shown; thousands do not fit on a screen and take minutes to render
 
 
 def show_result(console: Console, folder: RunFolder, naive: RunFolder | None = None) -> None:
@@ -38,9 +38,9 @@ def show_result(console: Console, folder: RunFolder, naive: RunFolder | None = N
     if tasks <= MOST_TASKS:
         whole(console, matrix_table(result))
     else:
-        say(console, f"The matrix of {tasks} tasks is too large to be shown; it is in {folder.path / 'result.json'}")
+        say(console, f"The matrix of {tasks} tasks is too large to show; it is in {folder.path / 'result.json'}")
     whole(console, metrics_table(result, beside))
-    say(console, f"Digest of all that was learned: {str(result.get('digest', 'unknown'))[:64]}")
+    say(console, f"Digest of the final state: {str(result.get('digest', 'unknown'))[:64]}")
     say(console, meaning(result, beside, _chance(folder)))
     warn(console, [*folder.warnings, *_last_warnings(folder)])
     say(console, f"Run folder: {folder.path}")
@@ -48,7 +48,7 @@ def show_result(console: Console, folder: RunFolder, naive: RunFolder | None = N
 
 
 def _say_versions(console: Console, folders: Sequence[RunFolder]) -> None:
-    """Print which of the runs other versions of prer have written."""
+    """Print which runs were written by other versions of prer."""
     runs: dict[str, list[str]] = {}
     for folder in folders:
         runs.setdefault(folder.earlier_version, []).append(folder.path.resolve().name)
@@ -72,15 +72,15 @@ def show_distances(console: Console, found: dict[str, list]) -> None:
     table = Table(title=Text("Distance to the nearest training sample"), title_justify="left")
     for name in ("", "smallest", "median"):
         table.add_column(name, justify="right" if name else "left")
-    for name, kind in (("generated samples", "generated"), ("test samples, never seen", "test")):
+    for name, kind in (("generated samples", "generated"), ("test samples (unseen)", "test")):
         table.add_row(name, *(f"{value:.3f}" for value in np.mean(found[kind], axis=0)))
     whole(console, table)
     share, worst, expected = np.mean(found["nearest"]), max(found["nearest"]), np.mean(found["expected"])
     say(
         console,
-        f"It means: for {share:.1f} % of the generated samples (for {worst:.1f} % of the worst seed's) the nearest "
-        f"real sample is a training sample; for new samples of the same kind it would be {expected:.1f} %, for copies "
-        "100 %. A small difference is no proof that none can be recovered.",
+        f"Meaning: for {share:.1f} % of the generated samples ({worst:.1f} % in the worst seed), the nearest real "
+        f"sample is a training sample. {expected:.1f} % is expected of new samples from the same distribution, and "
+        "100 % of copies. A small difference does not prove that no sample can be recovered.",
     )
 
 
@@ -131,7 +131,8 @@ def hardly_learned(folder: RunFolder) -> str:
     learned = None if result is None else np.array(result["matrix"], float).diagonal(axis1=1, axis2=2).mean()
     if learned is None or chance is None or not _near_chance(learned, chance):
         return ""
-    return f"{folder.path.name} learned a task to {learned:.1f} % on average; guessing reaches {chance:.0f} %"
+    reached = f"{folder.path.name}: on average, tasks reach only {learned:.1f} % after training"
+    return f"{reached}; chance level is {chance:.0f} %"
 
 
 def _near_chance(learned: float, chance: float) -> bool:
@@ -140,7 +141,7 @@ def _near_chance(learned: float, chance: float) -> bool:
 
 
 def meaning(result: dict[str, Any], naive: dict[str, Any] | None = None, chance: float | None = None) -> str:
-    """What the numbers mean, in one sentence.
+    """What the numbers mean, in a few sentences.
 
     Args:
         result: the result of the run.
@@ -150,25 +151,26 @@ def meaning(result: dict[str, Any], naive: dict[str, Any] | None = None, chance:
     tasks = len(result["matrix"][0])
     accuracy, bwt = result["accuracy"]["mean"], result["bwt"]["mean"]
     if accuracy is None:
-        return "It means: nothing, its accuracy is not known."
+        return "Meaning: none, because the accuracy is unknown."
     if bwt is None:
-        return f"It means: the one task was learned to {accuracy:.1f} %; forgetting shows from the second task on."
+        return f"Meaning: the only task reached {accuracy:.1f} %; forgetting can be measured from two tasks on."
     R = np.array(result["matrix"], float)
     learned, last = R.diagonal(axis1=1, axis2=2).mean(), R[:, -1].mean()
     if chance is not None and _near_chance(learned, chance):
-        text = f"It means: on average a task was learned to {learned:.1f} %. Hardly better than guessing"
-        return f"{text} ({chance:.0f} %): BWT says nothing here."
+        text = f"Meaning: tasks reach {learned:.1f} % after training, on average, which is hardly better than chance"
+        return f"{text} ({chance:.0f} %), so BWT is meaningless here."
     change = _moved(bwt, "lost", "gained")
     text = (
-        f"It means: over {tasks} tasks {accuracy:.1f} % of answers were right (averaged over the tests after every "
-        f"task; after the last task {last:.1f} %), and a learned task {change} points on average while later ones "
-        "were learned"
+        f"Meaning: {accuracy:.1f} % of predictions are correct, averaged over the tests after each of {tasks} tasks "
+        f"({last:.1f} % after the last). A task {change} points on average while later tasks were learned"
     )
     if naive is not None and naive["bwt"]["mean"] is not None:
-        text += f"; training naively it {_moved(naive['bwt']['mean'], 'loses', 'gains')}"
+        text += f"; with naive training it {_moved(naive['bwt']['mean'], 'loses', 'gains')}"
         if (naive["accuracy"]["mean"] or 0) > accuracy:
-            text += f" but gets {naive['accuracy']['mean']:.1f} % right, which is more: this run is trained too little"
-    return text + f", with {result['memory_samples'][-1]} old samples stored."
+            text += (
+                f" but reaches a higher accuracy ({naive['accuracy']['mean']:.1f} %), so this run needs more training"
+            )
+    return f"{text}. Stored samples of old tasks: {result['memory_samples'][-1]}."
 
 
 def _moved(bwt: float, lost: str, gained: str) -> str:
@@ -198,7 +200,7 @@ def show_runs(console: Console, folders: Sequence[RunFolder], settings: Sequence
     whole(console, table)
     _say_versions(console, folders)
     if unfinished:
-        say(console, f"What is not finished goes on with: prer resume {shown(unfinished[0].path, 300)}")
+        say(console, f"To resume an unfinished run: prer resume {shown(unfinished[0].path, 300)}")
 
 
 def show_catalogue(console: Console, entries: Iterable[Entry]) -> None:
@@ -208,19 +210,27 @@ def show_catalogue(console: Console, entries: Iterable[Entry]) -> None:
         table.add_column(column)
     for column in ("samples", "shape", "classes"):
         table.add_column(column, justify="right")
-    for column in ("licence", "here"):
+    for column in ("licence", "status"):
         table.add_column(column)
     for entry in entries:
-        there = "built in" if entry.built_in else "here" if entry.local_form() else f"{decimal(entry.size)} to fetch"
+        status = "available" if entry.local_form() else f"{decimal(entry.size)} to download"
         shape, classes = "x".join(map(str, entry.shape)), str(len(entry.classes) or 10)
-        table.add_row(entry.name, entry.title, f"{entry.samples:,}", shape, classes, entry.licence, there)
+        table.add_row(
+            entry.name,
+            entry.title,
+            f"{entry.samples:,}",
+            shape,
+            classes,
+            entry.licence,
+            "built in" if entry.built_in else status,
+        )
     whole(console, table)
 
 
 def show_states(console: Console, name: str, states: Mapping[Path, str]) -> None:
     """Print the state of each file of a data set, one line each."""
     if set(states.values()) <= {"missing"}:
-        say(console, f"{name}: {'not here' if states else 'built in'}")
+        say(console, f"{name}: {'not downloaded' if states else 'built in'}")
         return
     for path, state in states.items():
         say(console, f"{name}: {state:<8} {path}", None if state == "ok" else "yellow")

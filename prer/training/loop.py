@@ -85,7 +85,7 @@ class Loop:
         done = under_way.take(self.trained[phase]) if phase in self.trained else 0
         if not 0 <= done <= epochs:
             raise InputError(
-                f"the checkpoint has {done} epochs of phase {phase!r}, of {epochs}; delete it to begin anew"
+                f"the checkpoint has {done} epochs of phase {phase!r}, which has {epochs}; delete it to start over"
             )
         with training(plan.networks):
             for epoch in range(done, epochs):

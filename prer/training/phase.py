@@ -50,7 +50,7 @@ class Phase:
         for name in dict.fromkeys([*mine, *before.tensors]):
             here, there = (_kind(tensors.get(name)) for tensors in (mine, before.tensors))
             if here != there:  # a fused optimiser does not check: it would read and write out of bounds
-                raise InputError(f"the checkpoint has {name!r} as {there}, not {here}; delete it to begin anew")
+                raise InputError(f"the checkpoint has {name!r} as {there}, not {here}; delete it to start over")
         for name, tensor in before.tensors.items():
             kind, i, *key = name.split(".")
             if kind == "optimiser":

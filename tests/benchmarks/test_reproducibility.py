@@ -34,14 +34,17 @@ def test_the_document_says_what_has_run_and_what_has_not(tmp_path):
     of_claims = [outcome.folder.path.name for outcome in outcomes["claims"].values()]
     clocks = {"claims": Clock([*of_claims[:9], "other"], 12, 312.4), "table2": Clock(["x"], 1, 9.0)}
     text = reproducibility.text(request, outcomes, clocks)
-    assert f"9 of these {len(of_claims)} runs were made by one command, which took 312 s for 10 runs, 12 at a" in text
-    assert text.count("by one command, which") == 1  # none of those of table 2 is a row
+    assert f"9 of these {len(of_claims)} runs come from one command, which took 312 s for 10 runs, 12 at a" in text
+    assert text.count("from one command, which") == 1  # none of those of table 2 is a row
     assert "| PRER | -0.50 ± 0.25 | 98.92 ± 0.36 | not run |" in text
     assert "`prer reproduce table1 --only mnist,prer`" in text and "| 0 to 2 | 12.5 | CPU" in text
     assert (
         "`prer reproduce table2 --only cifar10,gem`" in text and "`prer reproduce claims --only mnist,pixels`" in text
     )
-    assert "## In short\n\n- PRER, ours beside the paper's: no difference found (MNIST BWT, MNIST Accuracy).\n" in text
+    assert (
+        "## In short\n\n- PRER, our numbers against the paper's: no difference found (MNIST BWT, MNIST Accuracy).\n"
+        in text
+    )
     assert "task-incremental" in text and "(docs/figure2.png), made by `prer reproduce figure2`" in text
     assert f"| {platform.python_version()}, {version('torch')} |" in text
     assert "a diagonal of 100.10 %" in text and "EWC on CIFAR10" in text and "2,004,400" in text

@@ -62,7 +62,7 @@ def test_the_script_prints_tables_and_writes_json(monkeypatch, tmp_path, capsys)
     [
         ("normflows", "--against normflows needs normflows"),
         ("avalanche", "pip install avalanche-lib"),
-        ("nflow", "take one of avalanche, normflows, nflows"),
+        ("nflow", "use one of avalanche, normflows, nflows"),
     ],
 )
 def test_a_missing_peer_is_named(monkeypatch, name, sentence):

@@ -17,7 +17,7 @@ def test_verdicts_in_short():
     judged = [["it works (section 1)", "A", "", "holds"], ["it is fast (section 2)", "A", "", "does not hold"]]
     judged += [["it works (section 1)", "B", "", "not run"], ["it is old", "B", "", "not decided"]]
     assert verdicts_in_short.in_short([main, compared]) == [
-        "PRER, ours beside the paper's: above (A BWT, B BWT); below (A Accuracy).",
+        "PRER, our numbers against the paper's: above (A BWT, B BWT); below (A Accuracy).",
         "PRER against the others on A: BWT better (ER, GEM), worse (LWF); Accuracy not decided (ER).",
     ]
     assert verdicts_in_short.in_short([]) == []

@@ -30,8 +30,8 @@ def test_the_command_prints_tables_and_writes_json(monkeypatch, tmp_path, capsys
 @pytest.mark.parametrize(
     ("arguments", "text"),
     [
-        (["--device", "tpu"], "device 'tpu' is not there"),
-        (["--json", "no/such/folder/bench.json"], "give another --json"),
+        (["--device", "tpu"], "device 'tpu' is not available"),
+        (["--json", "no/such/folder/bench.json"], "use another --json"),
     ],
 )
 def test_wrong_input_is_a_sentence(capsys, arguments, text):

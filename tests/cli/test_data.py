@@ -48,7 +48,7 @@ def test_the_list(tiny, capsys, data_folder):
     out, _ = said(capsys, "data", "list")
     rows = {cells[0]: cells for line in out.splitlines() if len(cells := re.split(r"\s*[│]\s*", line)[1:-1]) == 7}
     assert list(rows) == list(CATALOGUE)
-    assert [rows[name][-1] for name in ("digits", "mnist", "svhn")] == ["built in", "here", "246.3 MB to fetch"]
+    assert [rows[name][-1] for name in ("digits", "mnist", "svhn")] == ["built in", "available", "246.3 MB to download"]
     assert rows["svhn"][2:6] == ["99,289", "3x32x32", "10", "non-commercial use only"]
     assert rows["cifar100"][4] == "100"
     assert f"Data folder: {data_folder}" in out
@@ -69,7 +69,7 @@ def test_data_commands_import_nothing_heavy():
 def test_fetch_says_where_it_is(tiny, capsys, data_folder):
     put("mnist")
     out, _ = said(capsys, "data", "fetch", "digits", "mnist", "mnist")
-    assert out == f"digits: built in\nmnist: here, {data_folder / 'MNIST/raw'}\n"
+    assert out == f"digits: built in\nmnist: available at {data_folder / 'MNIST/raw'}\n"
 
 
 def test_all_are_fetched(capsys, monkeypatch):
@@ -99,7 +99,7 @@ def test_a_wrong_name_is_refused_before_anything_is_done(capsys, command, names)
 def test_check_of_what_is_whole(tiny, capsys, data_folder):
     place = put("mnist")
     out, _ = said(capsys, "data", "check")
-    assert "digits: built in\n" in out and "kmnist: not here\n" in out
+    assert "digits: built in\n" in out and "kmnist: not downloaded\n" in out
     for file in CATALOGUE["mnist"].files:
         assert f"mnist: ok       {place / file.name}\n" in out
     said(capsys, "data", "check", "mnist", "digits")
@@ -112,7 +112,10 @@ def test_check_names_the_first_damaged_file(tiny, capsys, names):
         (place / name).write_bytes(b"damaged")
     (place / "t10k-images-idx3-ubyte.gz").write_bytes(gzip.compress(b"other"))
     out, err = said(capsys, "data", "check", *names, code=2)
-    assert err == f"prer: {place / 'train-labels-idx1-ubyte.gz'} is damaged; `prer data fetch mnist` gets it anew\n"
+    assert (
+        err
+        == f"prer: {place / 'train-labels-idx1-ubyte.gz'} is damaged; download it again with: prer data fetch mnist\n"
+    )
     assert (out.count("damaged"), out.count("mnist: ok")) == (3, 1)
 
 

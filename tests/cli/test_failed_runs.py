@@ -47,7 +47,7 @@ def test_an_interrupted_run_ends_with_130_and_says_how_to_go_on(capsys, arrays):
             running.kill()
     assert running.returncode == 130
     (folder,) = Path("runs").iterdir()
-    assert err.strip() == f"interrupted and saved; go on with: prer resume {folder}"
+    assert err.strip() == f"interrupted and saved; resume with: prer resume {folder}"
     assert (folder / "checkpoint" / "checkpoint.json").exists()
     assert not (folder / "result.json").exists()
     assert events(folder)
@@ -69,7 +69,7 @@ def test_the_built_in_job_can_be_resumed_with_both_of_its_runs(capsys, monkeypat
     with pytest.raises(SystemExit) as caught:
         main(["run", "--seeds", "2"])
     assert caught.value.code == 130
-    assert capsys.readouterr().err == f"interrupted and saved; go on with: prer {how}\n"
+    assert capsys.readouterr().err == f"interrupted and saved; resume with: prer {how}\n"
 
 
 @pytest.mark.parametrize(

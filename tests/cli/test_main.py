@@ -23,7 +23,7 @@ def test_help_is_quick_because_it_imports_nothing_heavy():
     )
     out = printed("-c", code)
     assert out.splitlines()[-1] == "[]"
-    assert "Continual learning without keeping one sample" in out
+    assert "Continual learning that stores no samples" in out
     assert "[EXPERIMENT.toml] [key=value ...]" in out
 
 

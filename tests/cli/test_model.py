@@ -40,9 +40,11 @@ def test_predictions_are_printed_as_csv(vectors, tmp_path, capsys):
     lines = out.splitlines()
     assert lines[0] == "sample,label,seeds" and len(lines) == 7
     assert all(line.split(",", 1)[1].startswith(('"a,b",', "<d>,")) for line in lines[1:])
-    assert re.search(r"as the file says: \d of the 3 samples of these classes", err)  # 3 of the 6 are of the other task
+    assert re.search(
+        r"correct by the labels of the file: \d of 3 samples of known classes", err
+    )  # 3 of the 6 are of the other task
     main(["predict", str(folder), str(tmp_path / "new.npz")])
-    assert "the flow is asked" in capsys.readouterr().err
+    assert "the flow predicts the class" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("name", ["x.npy", "x.npz", "x.png", "x.csv", "missing.npy"])
@@ -74,7 +76,7 @@ def test_permuted_and_rotated_tasks_are_refused(tmp_path, capsys):
     np.save(tmp_path / "x.npy", random_images())
     with pytest.raises(SystemExit) as ended:
         main(["predict", str(folder), str(tmp_path / "x.npy"), "--task", "2"])
-    assert ended.value.code == 2 and "permute or rotate" in capsys.readouterr().err
+    assert ended.value.code == 2 and "permuted or rotated" in capsys.readouterr().err
     model = Model(folder)
     assert not torch.equal(model.sample(3, 4, task=1), model.sample(3, 4))  # each task has its own class 3
     assert torch.equal(model.sample(3, 4, task=2), model.sample(3, 4))
@@ -83,7 +85,7 @@ def test_permuted_and_rotated_tasks_are_refused(tmp_path, capsys):
 def test_privacy_says_what_the_distances_mean(finished, capsys):
     main(["privacy", str(finished), "-n", "40"])
     text = capsys.readouterr().out
-    assert "test samples, never seen" in text and "no proof" in text
+    assert "test samples (unseen)" in text and "does not prove" in text
 
 
 def on_a_terminal(*arguments):

@@ -67,7 +67,7 @@ def test_columns_are_known_by_name(model, tmp_path, capsys, kind, columns):
     labels, err = predicted(model, tmp_path / "new", capsys, "--task", "2")
     right = np.mean([a == b for a, b in zip(labels, new["kind"], strict=True) if b in ("cat", "dog")])
     assert right > 0.95
-    assert ("as the file says" in err) == ("kind" in columns)
+    assert ("correct by the labels" in err) == ("kind" in columns)
     assert Model(model).predict(new[columns], 2)[0] == labels  # a frame in Python, too
 
 
@@ -83,8 +83,8 @@ def test_names_that_are_numbers_may_be_in_any_order(tmp_path, capsys):
 
 
 WRONG = {
-    "one missing": (lambda f: f.drop(columns="age"), r"\(missing: 'age'\); add what is missing; their order"),
-    "one more": (lambda f: f.assign(city=1), r"\(unknown: 'city'\); leave out what is unknown; their"),
+    "one missing": (lambda f: f.drop(columns="age"), r"\(missing: 'age'\); add the missing columns; their order"),
+    "one more": (lambda f: f.assign(city=1), r"\(unknown: 'city'\); remove the unknown columns; their"),
     "one more, of text": (lambda f: f.assign(city="rome"), r"\(unknown: 'city'\)"),
     "another name": (
         lambda f: f.rename(columns={"age": "AGE"}),
@@ -114,14 +114,14 @@ def test_no_name_of_a_column_reaches_the_terminal_as_it_is(model, tmp_path, caps
 
 def test_a_table_without_a_header_is_told_from_one_with_other_columns(model, tmp_path, capsys):
     table()[FEATURES].to_csv(tmp_path / "new.csv", index=False, header=False)
-    assert "its first line holds numbers; give a header" in refused(model, tmp_path / "new.csv", capsys)
+    assert "its first line contains numbers; add a header" in refused(model, tmp_path / "new.csv", capsys)
 
 
 @pytest.mark.parametrize("label", ["", "nan", "0.5"])
 def test_labels_that_are_none_do_not_hinder_a_prediction(model, tmp_path, capsys, label):
     table().assign(kind=[label, "ant"] * 80).to_csv(tmp_path / "new.csv", index=False)
     labels, err = predicted(model, tmp_path / "new.csv", capsys, "--task", "1")
-    assert len(labels) == 160 and ("as the file says" in err) == (label == "0.5")
+    assert len(labels) == 160 and ("correct by the labels" in err) == (label == "0.5")
 
 
 def test_arrays_are_taken_by_position(model, tmp_path, capsys):
@@ -211,10 +211,10 @@ def test_images_of_any_size_and_colour_are_brought_to_the_model(seen, tmp_path, 
         for file in flat.iterdir():
             archive.write(file, file.name)
     labelled, err = predicted(seen[0], folder, capsys)
-    assert "as the file says" in err and len(labelled) == 8
+    assert "correct by the labels" in err and len(labelled) == 8
     for other in (flat, tmp_path / "new.zip"):
         labels, err = predicted(seen[0], other, capsys)
-        assert labels == labelled and "as the file says" not in err
+        assert labels == labelled and "correct by the labels" not in err
     one_by_one = [predicted(seen[0], file, capsys)[0][0] for file in sorted(flat.iterdir())]
     assert one_by_one == labelled
     model = Model(seen[0])
@@ -226,7 +226,7 @@ def test_images_of_any_size_and_colour_are_brought_to_the_model(seen, tmp_path, 
 def test_images_keep_their_size_where_none_was_set(seen, tmp_path, capsys):
     folder = pictures(tmp_path / "new", n=4)
     labels, err = predicted(seen[1], folder, capsys)
-    assert labels == ["ant"] * 4 + ["bee"] * 4 and "8 of the 8" in err
+    assert labels == ["ant"] * 4 + ["bee"] * 4 and "8 of 8" in err
     Image.new("L", (14, 9)).save(folder / "bee" / "3.png")
     err = refused(seen[1], folder, capsys)
     assert re.search(r"bee/3.png: it has 14x9 pixels, and the model was trained on images of 12x12; resize it", err)
@@ -251,8 +251,8 @@ def test_grey_images_get_the_colours_of_the_model(tmp_path, capsys):
 
 def test_what_a_model_cannot_be_asked_is_said(model, seen, tmp_path, capsys):
     Image.new("L", (12, 12)).save(tmp_path / "x.png")
-    assert "it is an image, and the model was trained on vectors" in refused(model, tmp_path / "x.png", capsys)
+    assert "it is an image, but the model was trained on vectors" in refused(model, tmp_path / "x.png", capsys)
     table().to_csv(tmp_path / "x.csv", index=False)
-    assert "the model was trained on images, and this is a table" in refused(seen[0], tmp_path / "x.csv", capsys)
+    assert "the model was trained on images, but this is a table" in refused(seen[0], tmp_path / "x.csv", capsys)
     (tmp_path / "empty").mkdir()
     assert "no images in it" in refused(seen[0], tmp_path / "empty", capsys)

@@ -111,7 +111,7 @@ def test_a_device_stays_one_and_that_it_is_full_is_said(capsys, commands, comman
     except OSError:
         pytest.skip("no devices can be made here")
     code, _, err = outcome(capsys, *commands[command], device)
-    assert code == 2 and "No space left on device; give another -" in err
+    assert code == 2 and "No space left on device; use another -" in err
     assert stat.S_ISCHR(device.lstat().st_mode)
     assert [path.name for path in device.parent.iterdir()] == [device.name]
 
@@ -126,7 +126,7 @@ def test_a_file_that_cannot_be_written_whole_leaves_the_old_one(commands, comman
         resource.setrlimit(resource.RLIMIT_FSIZE, (5000, 5000))
 
     code, _, err = ended(begun([*words, file, *many], before))
-    assert code == 2 and "File too large; give another -o" in err
+    assert code == 2 and "File too large; use another -o" in err
     assert file.read_bytes() == b"old"
     assert [path.name for path in file.parent.iterdir()] == [file.name]
 

@@ -25,7 +25,7 @@ def test_a_page_is_one_file_that_needs_no_network(capsys, tmp_path):
 def test_a_report_about_no_runs_is_refused(capsys, tmp_path):
     (tmp_path / "empty").mkdir()
     code, _, err = outcome(capsys, "report", "empty", "missing")
-    assert code == 2 and "empty is empty; missing is no folder" in err
+    assert code == 2 and "empty is empty; missing is not a folder" in err
     assert not Path("report.html").exists()
 
 

@@ -31,9 +31,9 @@ def test_show_of_several_skips_other_folders_and_counts_them(capsys, finished):
     (finished.parent / "notes.txt").write_text("no run")
     (finished.parent / "empty").mkdir()
     shown = said(capsys, "show", *sorted(finished.parent.iterdir()))
-    assert finished.name in shown and shown.splitlines()[-1] == "passed over, being no run folder: 2"
-    assert "empty is not a run's folder" in refused(capsys, "show", finished.parent / "empty")
-    assert "notes.txt is not a run's folder" in refused(capsys, "show", *[finished.parent / "notes.txt"] * 2)
+    assert finished.name in shown and shown.splitlines()[-1] == "skipped 2 paths that are not run folders"
+    assert "empty is not a run folder" in refused(capsys, "show", finished.parent / "empty")
+    assert "notes.txt is not a run folder" in refused(capsys, "show", *[finished.parent / "notes.txt"] * 2)
 
 
 def test_show_of_a_folder_shows_the_runs_in_it(capsys, finished):
@@ -91,7 +91,7 @@ def test_a_damaged_neighbour_does_not_keep_a_result_from_being_shown(capsys, arr
     else:
         (beside / "result.json").write_text("{")
     results = [out.split("What to try next")[0].splitlines()[-4:] for out in (alone, said(capsys, *run))]
-    assert results[0] == results[1] and results[0][0].startswith("Digest of all that was learned")
+    assert results[0] == results[1] and results[0][0].startswith("Digest of the final state")
 
 
 def test_naive_on_other_data_is_not_shown_beside(capsys, arrays, tmp_path):

@@ -40,47 +40,50 @@ WRONG = {
     "unknown key": ("bugdet = 3", "unknown key 'bugdet', did you mean 'budget'?"),
     "unknown axis": (AXES + '"leraner.lr" = [1]', "unknown key 'axes.leraner', did you mean 'learner'?"),
     "unknown setting": (AXES + '"learner.rl" = [1.0]', "point 1 of the sweep (learner.rl=1.0): unknown key"),
-    "axis of names": (AXES + 'name = ["a"]', "a name makes no other experiment"),
+    "axis of names": (AXES + 'name = ["a"]', "a name does not change the experiment"),
     "wrong value": (AXES + '"learner.lr" = [0.1, "x"]', "point 2 of the sweep (learner.lr='x'): learner.lr='x': a"),
     "wrong in all": ("seeds = 0", "point 1 of the sweep (): seeds=0"),
     "another learner's": (
         AXES + '"learner.name" = ["naive"]\n"learner.density.blocks" = [2]',
         "a setting of prer, not of naive",
     ),
-    "no list": (AXES + '"learner.lr" = 0.1', "axes.learner.lr=0.1: a list of one value at least"),
-    "empty list": (AXES + '"learner.lr" = []', "axes.learner.lr=[]: a list of one value at least"),
-    "empty draw": (DRAWS + '"learner.lr" = []', "draws.learner.lr=[]: a list of one value at least"),
-    "twice": (AXES + '"learner.lr" = [1, 1.0]', "holds 1.0 twice"),
-    "list twice": (AXES + '"learner.hidden" = [[8, 4], [8, 4]]', "holds [8, 4] twice"),
-    "tables": (AXES + "learner = [{lr = 1}]", "holds a table"),
-    "no quotes": (AXES + "learner.lr = [1]", "a key with a dot is written in quotes"),
-    "no quotes in draws": (DRAWS + "learner.lr = [1]", "a key with a dot is written in quotes"),
+    "no list": (AXES + '"learner.lr" = 0.1', "axes.learner.lr=0.1: expected a list of at least one value"),
+    "empty list": (AXES + '"learner.lr" = []', "axes.learner.lr=[]: expected a list of at least one value"),
+    "empty draw": (DRAWS + '"learner.lr" = []', "draws.learner.lr=[]: expected a list of at least one value"),
+    "twice": (AXES + '"learner.lr" = [1, 1.0]', "contains 1.0 twice"),
+    "list twice": (AXES + '"learner.hidden" = [[8, 4], [8, 4]]', "contains [8, 4] twice"),
+    "tables": (AXES + "learner = [{lr = 1}]", "contains a table"),
+    "no quotes": (AXES + "learner.lr = [1]", "write a key with a dot in quotes"),
+    "no quotes in draws": (DRAWS + "learner.lr = [1]", "write a key with a dot in quotes"),
     "axes no table": ("axes = 5", "'axes' must be a table"),
     "draws no table": ("draws = [1]", "'draws' must be a table"),
     "both": (DRAWS + '"learner.lr" = [1]\n' + AXES + '"learner.lr" = [1]', "'learner.lr' is both in axes and in draws"),
     "no high": (DRAWS + '"learner.lr" = {low = 1}', "needs low and high"),
     "more of a range": (DRAWS + '"learner.lr" = {low = 1, high = 2, logs = true}', "did you mean 'log'?"),
     "exchanged": (DRAWS + '"learner.lr" = {low = 2, high = 1}', "low=2 is above high=1"),
-    "log of 0": (DRAWS + '"learner.lr" = {low = 0, high = 1, log = true}', "low=0 has no logarithm"),
-    "log a number": (DRAWS + '"learner.lr" = {low = 1, high = 2, log = 1}', "true or false is wanted"),
+    "log of 0": (DRAWS + '"learner.lr" = {low = 0, high = 1, log = true}', "a log-uniform range needs low above 0"),
+    "log a number": (DRAWS + '"learner.lr" = {low = 1, high = 2, log = 1}', "expected true or false"),
     "low a word": (DRAWS + '"learner.lr" = {low = "1", high = 2}', "draws.learner.lr.low='1'"),
     "low true": (DRAWS + '"learner.lr" = {low = true, high = 2}', "draws.learner.lr.low=True"),
-    "not finite": (DRAWS + '"learner.lr" = {low = nan, high = 2}', "low=nan: a finite number"),
-    "infinite": (DRAWS + '"learner.lr" = {low = 1, high = inf}', "high=inf: a finite number"),
+    "not finite": (DRAWS + '"learner.lr" = {low = nan, high = 2}', "low=nan: expected a finite number"),
+    "infinite": (DRAWS + '"learner.lr" = {low = 1, high = inf}', "high=inf: expected a finite number"),
     "very large": (DRAWS + f'"learner.lr" = {{low = 1, high = 1{"0" * 400}}}', "a finite number"),
     "no budget": ("[draws]\nseeds = [1, 2]", "such as budget = 30"),
-    "budget for nothing": ("budget = 3", "budget has a meaning only with [draws]"),
-    "budget 0": ("budget = 0\n[draws]\nseeds = [1, 2]", "budget=0: take 1 or more"),
-    "budget a word": ('budget = "many"\n[draws]\nseeds = [1, 2]', "budget='many': a whole number is wanted"),
-    "draw below 0": ("draw = -1", "draw=-1: take 0 or more"),
-    "huge": (AXES + "\n".join(f'"learner.{k}" = {list(range(50))}' for k in "abc"), "125,000 points; 100,000 are"),
+    "budget for nothing": ("budget = 3", "budget applies only with [draws]"),
+    "budget 0": ("budget = 0\n[draws]\nseeds = [1, 2]", "budget=0: must be at least 1"),
+    "budget a word": ('budget = "many"\n[draws]\nseeds = [1, 2]', "budget='many': expected a whole number"),
+    "draw below 0": ("draw = -1", "draw=-1: must be at least 0"),
+    "huge": (
+        AXES + "\n".join(f'"learner.{k}" = {list(range(50))}' for k in "abc"),
+        "125,000 points, more than the limit of 100,000",
+    ),
     "huge budget": ("budget = 100001\n[draws]\nseeds = {low = 1, high = 9}", "100,001 points"),
     "base itself": ('base = "sweep.toml"', "base='sweep.toml' is the sweep itself"),
     "base by another path": ('base = "../{here}/sweep.toml"', "is the sweep itself"),
     "no base": ('base = "nowhere.toml"', "there is no file nowhere.toml; give an experiment in TOML as base"),
-    "base a number": ("base = 5", "base=5: a string is wanted"),
+    "base a number": ("base = 5", "base=5: expected a string"),
     "base a folder": ('base = "."', "cannot be read as TOML"),
-    "base a sweep": ('base = "other.toml"', "it is a key of sweeps, and a base is an experiment"),
+    "base a sweep": ('base = "other.toml"', "it is allowed only in sweeps, and a base is an experiment"),
     "no TOML": ("axes", "sweep.toml cannot be read as TOML"),
 }
 
@@ -100,12 +103,12 @@ def test_wrong_input_is_one_sentence_and_runs_nothing(capsys, tmp_path, case):
     ("arguments", "words"),
     [
         (["nowhere.toml"], "there is no file nowhere.toml; give a sweep in TOML"),
-        (["sweep.toml", "--engine", "ray"], "the engine ray comes later; take --engine local"),
-        (["--engine", "slurm", "sweep.toml"], "the engine slurm comes later"),
+        (["sweep.toml", "--engine", "ray"], "the engine ray is not implemented yet; use --engine local"),
+        (["--engine", "slurm", "sweep.toml"], "the engine slurm is not implemented yet"),
         (["sweep.toml", "--engine", "locla"], "did you mean 'local'?"),
         (["sweep.toml", "other.toml"], "'other.toml' is not of the form key=value"),
         (["sweep.toml", "--workers", "0"], "0 is not in the range"),
-        (["best", "sweep.toml"], "no point of the sweep has a result in runs with accuracy; run the sweep first"),
+        (["best", "sweep.toml"], "no point of the sweep has a result with accuracy in runs; run the sweep first"),
         (["best", "sweep.toml", "--by", "acuracy"], "unknown metric 'acuracy', did you mean 'accuracy'?"),
         (["best", "sweep.toml", "-o", "./sweep.toml"], "is the sweep itself"),
     ],
@@ -131,8 +134,8 @@ def test_a_log_names_the_steps_for_many_points(capsys, monkeypatch, workers):
     Path("sweep.toml").write_text(GRID)
     lines = called(capsys, "sweep", "sweep.toml", "learner.epochs=2")[1].splitlines()
     assert lines[0] == "checking the points of the sweep: 4"
-    assert lines[1].startswith("points of the sweep: 4")
-    assert lines[2] == "looking for points that are finished: 4"
+    assert lines[1].startswith("4 points in the sweep")
+    assert lines[2] == "checking which points are finished: 4"
 
 
 # -- the table and the best ------------------------------------------------------------------------------------------
@@ -161,7 +164,7 @@ def test_a_sweep_repeats_warnings_of_its_runs_and_warns_of_a_winner_near_chance(
     for point in points:
         finish(point, accuracy=53.0)
         (Path("runs") / point.folder / "environment.json").write_text(json.dumps({"warnings": ["too few steps"]}))
-    told = f"warning: {points[0].folder} learned a task to 53.0 % on average; guessing reaches 50 %\n"
+    told = f"warning: {points[0].folder}: on average, tasks reach only 53.0 % after training; chance level is 50 %\n"
     for command in ("run", "best"):
         out = called(capsys, "sweep", command, "sweep.toml")[1]
         assert out.count("warning: too few steps\n") == 1 and told in out
@@ -175,8 +178,8 @@ def test_the_best_is_the_first_with_the_highest_mean_and_others_are_counted(caps
     code, out, err = called(capsys, "sweep", "best", "sweep.toml", "-o", "found.toml")
     assert (code, err) == (0, "")
     assert f"{points[1].folder} has the best accuracy, 70.50; points compared: 2" in out
-    assert "warning: 1 not finished and 1 not begun, so not compared" in out
-    assert "warning: it was found on the test part" in out
+    assert "warning: points left out of the comparison: 1 not finished and 1 not started" in out
+    assert "warning: it was selected on the test part" in out
     assert Experiment.read(Path("found.toml")) == points[1]
 
 
@@ -185,7 +188,7 @@ def test_what_was_found_on_a_validation_part_is_tested_on_the_test_part(capsys):
     for i, point in enumerate(points):
         finish(point, accuracy=90 + i)
     _, out, _ = called(capsys, "sweep", "best", "sweep.toml", "stream.validation=0.25")
-    assert "warning" not in out and "tested on the test part" in out
+    assert "warning" not in out and "uses the test part" in out
     assert Experiment.read(Path("best.toml")).hash == sweep(GRID).points()[3].hash != points[3].hash
 
 
@@ -237,7 +240,7 @@ def test_a_sweep_runs_every_point_in_its_folder_and_prints_a_line_for_each(swept
     points = Sweep.read(cwd / "sweep.toml").points()
     assert {path.name for path in (cwd / "runs").iterdir()} == {p.folder for p in points}
     first, waiting, *lines = done.stdout.splitlines()[:4]
-    assert first == "points of the sweep: 2; run folders: runs"
+    assert first == "2 points in the sweep; folder of runs: runs"
     assert waiting.endswith(", ".join(p.folder for p in points))
     assert [line.split("/")[0] for line in lines] == ["1", "2"]
     assert all(re.fullmatch(r"\d/2  digits-naive-[0-9a-f]{8}  Accuracy [\d.]+  .* left", line) for line in lines)
@@ -264,11 +267,12 @@ def test_a_repeated_sweep_trains_nothing_and_its_best_is_the_first_of_its_table(
 def test_a_failed_point_is_reported_and_the_others_go_on(capsys):
     Path("sweep.toml").write_text(BASE + '[axes]\n"learner.lr" = [1e30, 0.1]\n')
     code, out, err = called(capsys, "sweep", "sweep.toml", "--workers", "2")
-    assert (code, err) == (1, "prer: 1 of 2 points failed; the sweep again tries them again\n")
+    assert (code, err) == (1, "prer: 1 of 2 points failed; run the sweep again to retry them\n")
     assert re.search(r"^\d/2  digits-naive-\w{8}  failed: the loss of seed 0 became .* lower learning rate", out, re.M)
     assert re.search(r"^\d/2  digits-naive-\w{8}  Accuracy", out, re.M)
     assert len(rows(out)) == 1
-    assert "warning: 1 not finished" in called(capsys, "sweep", "best", "sweep.toml")[1]
+    left_out = "warning: points left out of the comparison: 1 not finished"
+    assert left_out in called(capsys, "sweep", "best", "sweep.toml")[1]
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGKILL])

@@ -13,28 +13,28 @@ pytestmark = pytest.mark.usefixtures("no_terminal")
 
 WRONG = {
     "unknown key": (["run", "learner.wieght=1"], "did you mean 'weight'?"),
-    "wrong type": (["run", "learner.epochs=many"], "a whole number or auto is wanted"),
+    "wrong type": (["run", "learner.epochs=many"], "expected a whole number or auto"),
     "wrong seeds": (["run", "--seeds", "x,y"], "seeds="),
     "no seeds": (["run", "--seeds", "0"], "seeds=0"),
     "empty seeds": (["run", "--seeds", ""], "seeds="),
-    "unknown device": (["run", "--device", "gpu"], "device 'gpu' is not there; this machine has cpu"),
-    "a device without numbers": (["run", *NAIVE, "--device", "meta"], "device 'meta' is not there"),
+    "unknown device": (["run", "--device", "gpu"], "device 'gpu' is not available; this machine has cpu"),
+    "a device without numbers": (["run", *NAIVE, "--device", "meta"], "device 'meta' is not available"),
     "unknown learner": (["run", "learner.name=ewcc"], "unknown learner 'ewcc'"),
     "no file": (["run", "nowhere.toml"], "there is no file nowhere.toml"),
     "two files": (["run", "learner.epochs=1", "b.toml"], "'b.toml' is not of the form key=value"),
     "missing data": (
         ["run", "stream.data=nowhere.npz"],
-        "neither a file nor a known data set; known are digits, mnist, kmnist",
+        "neither a file nor a known data set; known: digits, mnist, kmnist",
     ),
     "wrong classes": (["run", "stream.classes_per_task=3"], "task 4 has one class"),
-    "out below a file": (["run", "--out", "file/below"], "cannot write the run's folder file/below/"),
-    "out is a file": (["run", "--out", "file"], "cannot write the run's folder file/"),
-    "out too long": (["run", "--out", "a" * 300], "cannot write the run's folder"),
+    "out below a file": (["run", "--out", "file/below"], "cannot write the run folder file/below/"),
+    "out is a file": (["run", "--out", "file"], "cannot write the run folder file/"),
+    "out too long": (["run", "--out", "a" * 300], "cannot write the run folder"),
     "name that is no UTF-8": (["run", *NAIVE, "name=\udcff"], "name"),
-    "show of nothing": (["show", "nowhere"], "nowhere is not a run's folder"),
-    "show of a file": (["show", "file"], "file is not a run's folder"),
-    "show of a folder": (["show", "."], "is not a run's folder"),
-    "show of several with a wrong one": (["show", "RUN", "nowhere"], "nowhere is not a run's folder"),
+    "show of nothing": (["show", "nowhere"], "nowhere is not a run folder"),
+    "show of a file": (["show", "file"], "file is not a run folder"),
+    "show of a folder": (["show", "."], "is not a run folder"),
+    "show of several with a wrong one": (["show", "RUN", "nowhere"], "nowhere is not a run folder"),
 }
 
 
@@ -114,7 +114,7 @@ DAMAGED = {
     "experiment of another": ("experiment.toml", lambda text: text.replace("epochs = 1", "epochs = 2"), "another"),
     # BUG: a ValueError about the digits of an integer.
     "experiment with a huge number": ("experiment.toml", lambda text: f"{text}x = {'9' * 5000}", "is damaged; move"),
-    "experiment empty": ("experiment.toml", lambda text: "", "belongs to another experiment"),
+    "experiment empty": ("experiment.toml", lambda text: "", "belongs to a different experiment"),
 }
 
 
@@ -133,7 +133,7 @@ def test_a_damaged_run_is_refused_and_left_as_it_is(capsys, finished, case):
 def test_a_folder_that_is_no_run_is_refused_and_left_as_it_is(capsys, finished):
     (finished / "experiment.toml").unlink()
     before = contents(finished)
-    assert "holds something that is not a run" in refused(capsys, *NAIVE_RUN)
+    assert "contains files that are not a run's" in refused(capsys, *NAIVE_RUN)
     assert contents(finished) == before
 
 
@@ -143,12 +143,12 @@ def test_a_folder_that_may_not_be_written_is_refused(capsys, monkeypatch, finish
         "prer.runs.folder.os.access", lambda path, mode: mode != os.W_OK
     )  # who tests as root may write anywhere
     before = contents(finished)
-    assert f"cannot write the run's folder {finished}: not writable" in refused(capsys, *NAIVE_RUN)
+    assert f"cannot write the run folder {finished}: not writable" in refused(capsys, *NAIVE_RUN)
     assert contents(finished) == before
 
 
 def test_two_names_of_one_folder_are_two_experiments(capsys, arrays, tmp_path):
     said(capsys, "run", arrays, *NAIVE, "--seeds", "1", "name=A b")
     before = contents(tmp_path)
-    assert "belongs to another experiment" in refused(capsys, "run", arrays, *NAIVE, "--seeds", "1", "name=a-b")
+    assert "belongs to a different experiment" in refused(capsys, "run", arrays, *NAIVE, "--seeds", "1", "name=a-b")
     assert contents(tmp_path) == before

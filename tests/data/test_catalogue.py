@@ -103,10 +103,10 @@ def test_an_archive_is_read_in_place(tiny, reads):
 
 
 WRONG = {
-    "labels": ([9, 0, 1, 2, 3, 4, 5, 10], "holds labels that are not 0 to 9"),
-    "below": ([9, 0, 1, 2, 3, 4, 5, -1], "holds labels that are not 0 to 9"),
-    "strings": (list("abcdefgh"), "holds labels that are not 0 to 9"),
-    "samples": ([0, 1, 2], "holds 3 samples, 2 of them to test on"),
+    "labels": ([9, 0, 1, 2, 3, 4, 5, 10], "contains labels outside 0 to 9"),
+    "below": ([9, 0, 1, 2, 3, 4, 5, -1], "contains labels outside 0 to 9"),
+    "strings": (list("abcdefgh"), "contains labels outside 0 to 9"),
+    "samples": ([0, 1, 2], "contains 3 samples, 2 of them for testing"),
 }
 
 
@@ -114,7 +114,7 @@ WRONG = {
 def test_what_is_not_the_data_set_is_refused(tiny, reads, case):
     reads[1][0], sentence = np.array(WRONG[case][0]), WRONG[case][1]
     place = put("fashion_mnist")
-    with pytest.raises(InputError, match=re.escape(f"{place} {sentence}, which is not fashion_mnist")):
+    with pytest.raises(InputError, match=re.escape(f"{place} {sentence}, which does not match fashion_mnist")):
         load_named("fashion_mnist")
 
 

@@ -80,7 +80,7 @@ def test_a_data_set_is_examined_in_the_form_that_is_here(tiny, data_folder):
 
 def test_the_complaint_is_about_damage_first_and_about_what_was_asked_for(tmp_path):
     results = {"a": {tmp_path / "1": "missing"}, "b": {tmp_path / "2": "ok", tmp_path / "3": "damaged"}}
-    assert complaint(results, ["a"]) == f"{tmp_path / '3'} is damaged; `prer data fetch b` gets it anew"
+    assert complaint(results, ["a"]) == f"{tmp_path / '3'} is damaged; download it again with: prer data fetch b"
     results["b"][tmp_path / "3"] = "ok"
-    assert complaint(results, ["b", "a"]) == f"{tmp_path / '1'} is missing; `prer data fetch a` gets it"
+    assert complaint(results, ["b", "a"]) == f"{tmp_path / '1'} is missing; download it with: prer data fetch a"
     assert complaint(results, ["b"]) == complaint(results, []) == ""

@@ -15,12 +15,12 @@ def test_the_label_is_the_column_that_is_named_or_the_last():
 @pytest.mark.parametrize(
     ("names", "label", "said"),
     [
-        ([], "", "^no columns in it; give a table with a header"),
+        ([], "", "^it has no columns; give a table with a header"),
         (["a", "", "c"], "", "^column 2 has no name; name it"),
         (["a", "b", "a"], "", "^two columns are called 'a'"),
-        (["a"], "", "^one column only; a table needs features and a label"),
-        (["1.5", "2", "x"], "", "^its first line holds numbers"),
-        (["a", "b"], "c", "^no column 'c'; known are a, b$"),
+        (["a"], "", "^it has only one column; a table needs features and a label"),
+        (["1.5", "2", "x"], "", "^its first line contains numbers"),
+        (["a", "b"], "c", "^no column 'c'; known: a, b$"),
         (["height", "label"], "lable", r"^no column 'lable', did you mean 'label'\?$"),
     ],
 )
@@ -37,7 +37,7 @@ def test_headers(names):
 
 @pytest.mark.parametrize("names", [["1", "2", "3"], ["0.5", "1"], ["-1", "label"]])
 def test_numbers_are_no_header(names):
-    with pytest.raises(InputError, match="give a header with the names of the columns"):
+    with pytest.raises(InputError, match="add a header with the names of the columns"):
         check_header(names)
 
 
@@ -57,7 +57,7 @@ def test_numbers_that_32_bits_can_hold(text, expected):
     [
         (None, "row 3, column 'a': a value is missing; fill it or drop the row"),
         (" NaN ", "row 3, column 'a': a value is missing; fill it or drop the row"),
-        ("1e39", "row 3, column 'a': 1e39 is beyond 32-bit floats; rescale the column"),
+        ("1e39", "row 3, column 'a': 1e39 does not fit into a 32-bit float; rescale the column"),
         ("paris", "row 3, column 'a' holds text ('paris'); encode it as numbers, or name the label column with y"),
         ([1], "row 3, column 'a' holds list ('[1]'); encode it as numbers, or name the label column with y"),
     ],

@@ -55,7 +55,7 @@ def test_a_host_that_drops_often_is_asked_as_long_as_something_comes(server, tmp
 
 
 def test_a_host_that_gives_a_byte_at_a_time_is_given_up(server, tmp_path):
-    assert "ended after 5 of 300,000 bytes" in fails(known(server.answers(drops(1))), tmp_path)
+    assert "closed after 5 of 300,000 bytes" in fails(known(server.answers(drops(1))), tmp_path)
 
 
 @pytest.mark.parametrize("code", [403, 404, 410, 451])
@@ -148,7 +148,7 @@ def test_other_content_is_refused(server, tmp_path, case):
 def test_more_than_twice_as_much_is_too_much(server, tmp_path):
     served, file = packed(server.url())
     server.answers(of(served + served + b"more"))
-    assert "sends more bytes than the file has" in fails(file, tmp_path)
+    assert "sent more bytes than the file has" in fails(file, tmp_path)
 
 
 def test_a_dropped_connection_is_seen_by_the_stated_length(server, tmp_path):
@@ -199,7 +199,7 @@ def test_a_users_damaged_file_elsewhere_stays(server, tmp_path):
 def test_without_a_network_the_user_is_told_what_to_put_where(server, tmp_path):
     mirrors = (server.answers(status(404)), server.answers(status(503), path="/b/" + NAME))
     said = refused(data_set(known(*mirrors)), RunError)
-    assert f"tiny: {NAME} could not be fetched (127.0.0.1:{server.server_port}: answered 503 Service Unav" in said
+    assert f"tiny: {NAME} could not be downloaded (127.0.0.1:{server.server_port}: answered 503 Service Unav" in said
     assert f"put {NAME} into {tmp_path / 'TINY'}, from {server.url('/a/')} or {server.url('/b/')}" in said
 
 
@@ -244,7 +244,7 @@ def test_a_disk_that_is_too_full_is_seen_before(server, tmp_path, monkeypatch):
     entry = data_set(known(server.answers(whole)))
     free = SimpleNamespace(free=199_999)
     monkeypatch.setattr(fetch.shutil, "disk_usage", lambda path: free)
-    assert f"has 0 MB left and {NAME} needs 0 MB; free some" in refused(entry, InputError)
+    assert f"has 0 MB left, but {NAME} needs 0 MB; free some" in refused(entry, InputError)
     assert server.seen == []
     free.free = 200_000  # what is there already is not counted
     assert fetch.fetch(entry)

@@ -43,7 +43,7 @@ def test_what_cannot_be_read_is_said_with_what_can(tmp_path):
     os.mkfifo(tmp_path / "pipe")
     (tmp_path / "empty").touch()
     (tmp_path / "odd").write_bytes(b"\x01\x02\x03")
-    for name, why in (("pipe", "no ordinary file"), ("empty", "it is empty"), ("odd", "its format is unknown")):
+    for name, why in (("pipe", "not a regular file"), ("empty", "it is empty"), ("odd", "its format is unknown")):
         assert why in files._kind(tmp_path / name) and "; give an .npz, CSV" in files._kind(tmp_path / name)
 
 
@@ -58,7 +58,7 @@ def test_a_path_is_found_or_not(tmp_path, monkeypatch):
 @pytest.mark.parametrize("kind", ["zip", "mat", "folder"])
 def test_only_tables_have_a_column_of_labels(tmp_path, kind):
     {"folder": lambda p: folder(p, GOOD), **KINDS}[kind](tmp_path / "data")
-    with pytest.raises(InputError, match=r"data: stream\.label has a meaning for tables only"):
+    with pytest.raises(InputError, match=r"data: stream\.label applies only to tables"):
         files.read(tmp_path / "data", label="a")
 
 

@@ -54,7 +54,7 @@ BAD = {
         "is missing",
     ),
     "a frame with a hole in text": ((FRAME.assign(a=["x", None, "z"]), "kind"), "is missing"),
-    "a frame with two features of one name": ((pandas.concat([FRAME[["a", "a"]], FRAME[["b"]]], axis=1),), "one name"),
+    "a frame with two features of one name": ((pandas.concat([FRAME[["a", "a"]], FRAME[["b"]]], axis=1),), "same name"),
     "a frame without rows": ((FRAME[:0], "kind"), "shape"),
     "a frame of one column": ((FRAME[["last"]],), "shape"),
     "a frame without columns": ((FRAME[[]],), "column|shape"),

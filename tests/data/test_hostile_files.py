@@ -99,13 +99,13 @@ def test_an_image_bomb_does_not_go_off_where_images_are_made_small(tmp_path, mon
 def test_a_path_with_a_line_break_and_no_utf8_stays_in_one_line(tmp_path):
     path = tmp_path / "a\nb\udcff.csv"
     path.write_bytes(b"")
-    refused(path, r"a\\nb.*\.csv: it cannot be read")
+    refused(path, r"a\\nb.*\.csv: it is empty")
 
 
 def test_a_long_path_leaves_room_for_the_sentence(tmp_path):
     path = tmp_path / ("n" * 200) / ("m" * 200)
     path.mkdir(parents=True)
-    refused(path, r"^\.\.\.m+: no folders")
+    refused(path, r"^\.\.\.m+: it contains no folders")
 
 
 @pytest.mark.parametrize(

@@ -25,7 +25,7 @@ def test_what_a_model_says_is_read_back():
         ({"size": -1}, (3,), "reading.size=-1: take from 0 to 4096"),
         ({"fit": "crop"}, (3,), "choose one of resize, pad"),
         ({"colour": 1}, (3,), "unknown key 'reading.colour'"),
-        ({"columns": "ab"}, (2,), "reading.columns='ab': a list is wanted"),
+        ({"columns": "ab"}, (2,), "reading.columns='ab': expected a list"),
         ({}, (3, -1), "reading.shape=-1: take 0 or more"),
     ],
 )
@@ -46,11 +46,11 @@ def test_columns_are_found_in_any_order_with_the_label_or_without():
 @pytest.mark.parametrize(
     ("names", "said"),
     [
-        (["a"], r"\(missing: 'b'\); add what is missing; their order"),
-        (["a", "b", "c"], r"\(unknown: 'c'\); leave out what is unknown; their order"),
-        (["a", "c"], r"\(missing: 'b'; unknown: 'c'\); add what is missing and leave out what is unknown; their"),
+        (["a"], r"\(missing: 'b'\); add the missing columns; their order"),
+        (["a", "b", "c"], r"\(unknown: 'c'\); remove the unknown columns; their order"),
+        (["a", "c"], r"\(missing: 'b'; unknown: 'c'\); add the missing columns and remove the unknown columns; their"),
         (["a", "a", "b"], "two columns are called 'a'"),
-        (["1", "2"], "its first line holds numbers"),
+        (["1", "2"], "its first line contains numbers"),
     ],
 )
 def test_other_columns_are_refused(names, said):
@@ -67,9 +67,9 @@ def test_without_names_the_label_is_the_one_column_too_many():
     known = Reading(shape=(3,))
     assert known.label_in(["p", "q", "r", "s"]) == 3
     assert known.label_in(["p", "q", "r"]) is None
-    with pytest.raises(InputError, match="trained on 3 features, and the table has 5 columns"):
+    with pytest.raises(InputError, match="trained on 3 features, but the table has 5 columns"):
         known.label_in(["p", "q", "r", "s", "t"])
-    with pytest.raises(InputError, match="the model was trained on images, and this is a table"):
+    with pytest.raises(InputError, match="the model was trained on images, but this is a table"):
         Reading(shape=(1, 8, 8)).label_in(["p", "q"])
 
 

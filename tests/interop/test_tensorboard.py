@@ -17,7 +17,7 @@ def events(run, kind):
 
 def test_tensorboard_reads_back_what_the_run_says(finished, tmp_path, capsys):
     main(["track", str(finished), "--logdir", str(tmp_path)])
-    assert "numbers, below" in capsys.readouterr().out
+    assert "values written to" in capsys.readouterr().out
     for place, seed in enumerate((3, 8)):
         board = EventAccumulator(str(tmp_path / finished.name / f"seed-{seed}"))
         board.Reload()
@@ -46,7 +46,7 @@ def test_several_runs_cannot_be_followed(finished, capsys):
 
 
 def test_a_folder_without_a_run_is_refused(tmp_path, capsys):
-    assert "is not a run's folder" in refused(capsys, "track", tmp_path)
+    assert "is not a run folder" in refused(capsys, "track", tmp_path)
 
 
 def test_a_full_disk_is_one_sentence_and_leaves_no_partial_file(finished, tmp_path):
@@ -56,11 +56,11 @@ def test_a_full_disk_is_one_sentence_and_leaves_no_partial_file(finished, tmp_pa
         resource.setrlimit(resource.RLIMIT_FSIZE, (5000, 5000))
 
     code, out, err = ended(begun(["track", finished, "--logdir", boards], before))
-    assert (code, out, err) == (2, "", f"prer: cannot write {boards}: File too large; give another --logdir\n")
+    assert (code, out, err) == (2, "", f"prer: cannot write {boards}: File too large; use another --logdir\n")
     assert not any(path.is_file() for path in boards.rglob("*"))
 
 
 def test_a_log_folder_that_cannot_be_written_is_one_sentence(finished, tmp_path, capsys):
     (tmp_path / "boards").write_text("mine")
-    assert "give another --logdir" in refused(capsys, "track", finished, "--logdir", tmp_path / "boards")
+    assert "use another --logdir" in refused(capsys, "track", finished, "--logdir", tmp_path / "boards")
     assert (tmp_path / "boards").read_text() == "mine"

@@ -26,7 +26,7 @@ def test_like_gives_the_learner_of_the_experiment(name, data):
     ("data", "settings", "sentence"),
     [
         ("digist", {}, "did you mean 'digits'"),
-        (5, {}, "unknown data set 5; known are digits"),
+        (5, {}, "unknown data set 5; known: digits"),
         (["digits"], {}, r"unknown data set \['digits'\]"),
         ("digits", {"epochs": -1}, "learner.epochs=-1: take 0 or more"),
     ],

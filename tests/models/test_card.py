@@ -8,9 +8,9 @@ from support.models import finished_run
 def test_the_card_says_what_it_is(finished, vectors):
     result, card = json.loads((finished / "result.json").read_text()), (finished / "model" / "README.md").read_text()
     assert f"{result['accuracy']['mean']:.2f} ± {result['accuracy']['std']:.2f}" in card
-    assert "licence: CC BY 4.0" in card and "5. 8, 9" in card and "keeps 0 samples" in card
+    assert "licence: CC BY 4.0" in card and "5. 8, 9" in card and "stores 0 samples" in card
     other = (vectors[0] / "model" / "README.md").read_text()
-    assert r"\<d\>" in other and "no licence is known" in other  # a label is text, not HTML
+    assert r"\<d\>" in other and "licence unknown" in other  # a label is text, not HTML
 
 
 def test_only_the_card_of_a_generating_learner_has_the_command_to_sample(finished, tmp_path):

@@ -63,10 +63,13 @@ def test_vectors_come_back_in_their_own_units(vectors):
 @pytest.mark.parametrize(
     ("ask", "sentence"),
     [
-        (lambda m: m.predict(np.zeros((2, 9, 9), np.uint8), 1), "trained on samples of 1x8x8, and these are of 1x9x9"),
-        (lambda m: m.predict(np.zeros((2, 8, 8), np.uint8), 6), "there are tasks 1 to 5"),
-        (lambda m: m.sample("11", 2), "no class '11' was learned"),
-        (lambda m: m.sample(1, 2, seed=2), "there are seeds 0 to 1"),
+        (
+            lambda m: m.predict(np.zeros((2, 9, 9), np.uint8), 1),
+            "trained on samples of shape 1x8x8, but these have shape 1x9x9",
+        ),
+        (lambda m: m.predict(np.zeros((2, 8, 8), np.uint8), 6), "task 6 does not exist; give 1 to 5"),
+        (lambda m: m.sample("11", 2), "unknown class '11'"),
+        (lambda m: m.sample(1, 2, seed=2), "seed 2 does not exist; give 0 to 1"),
     ],
 )
 def test_impossible_requests_are_refused_with_a_sentence(alone, ask, sentence):
@@ -140,5 +143,5 @@ def test_a_damaged_model_is_refused_with_a_sentence(alone, name, content):
 
 
 def test_a_folder_without_a_model_is_refused(tmp_path):
-    with pytest.raises(InputError, match="has no model"):
+    with pytest.raises(InputError, match="contains no model"):
         Model(tmp_path)

@@ -24,7 +24,7 @@ def test_data_from_elsewhere_has_another_name(tmp_path):
     request = Request(paths={"kmnist": str(tmp_path / "kmnist10k"), "mnist": str(tmp_path / "mnist")})
     assert [request.title(name) for name in ("mnist", "kmnist", "svhn")] == ["MNIST", "KMNIST-10k", "SVHN"]
     assert request.remarks(["mnist", "kmnist", "svhn"]) == [
-        "MNIST is read from mnist, a copy that was given.",
+        "MNIST is read from mnist, a local copy.",
         "KMNIST-10k is read from kmnist10k, which is not the paper's data, KMNIST.",
     ]
     assert request.experiment("kmnist", "prer").stream.data == str(tmp_path / "kmnist10k")

@@ -33,7 +33,7 @@ def told(capsys, *arguments, code=0):
 
 def test_table_1_runs_what_is_missing_and_keeps_what_is_not(capsys, tmp_path):
     out, _ = told(capsys, "table1", *FAST, "--only", "naive,prer", "--workers", "2")
-    assert "runs: 2; to be made: 2" in out and "smoke run" in out
+    assert "runs: 2; to do: 2" in out and "smoke test" in out
     for name in ("table1.md", "table1.tex", "table1.csv", "table1-diagonal.csv"):
         assert f"runs/{name}" in out and (tmp_path / "runs" / name).exists()
     (folder,) = (tmp_path / "runs").glob("digits-prer-*")
@@ -49,7 +49,7 @@ def test_table_1_runs_what_is_missing_and_keeps_what_is_not(capsys, tmp_path):
     assert "to be made" not in again and again.splitlines()[-1] == out.splitlines()[-1]
     assert before == {path: path.stat().st_mtime_ns for path in (tmp_path / "runs").glob("*/*.json*")}
     (folder / "result.json").unlink()
-    assert "to be made: 1" in told(capsys, "table1", *FAST, "--only", "naive,prer")[0]
+    assert "to do: 1" in told(capsys, "table1", *FAST, "--only", "naive,prer")[0]
     assert RunFolder(folder).result["digest"] == result["digest"]
     assert clocks(tmp_path / "runs")["table1"]._asdict() == clock  # what made most of them
 
@@ -66,7 +66,7 @@ def test_damaged_clocks_are_ignored(tmp_path, text):
 def test_everything_at_once_and_the_document_about_it(capsys, monkeypatch, tmp_path):
     out, _ = told(capsys, "all", "--fast", "--only", "prer")
     assert "runs/table2.md" in out and "runs/claims.md" not in out
-    assert out.splitlines()[-1].endswith("too many runs for a quick look: prer reproduce claims --fast")
+    assert out.splitlines()[-1].endswith("need many runs; to run them: prer reproduce claims --fast")
     monkeypatch.setattr("sys.argv", ["reproducibility.py", "runs", "--fast"])
     script("reproducibility").main()
     text = (tmp_path / "REPRODUCIBILITY.md").read_text("utf-8")
@@ -76,9 +76,9 @@ def test_everything_at_once_and_the_document_about_it(capsys, monkeypatch, tmp_p
 def test_missing_data_is_named_in_the_cells(capsys, tmp_path):
     fake_run_of(tmp_path / "runs", plan.of_table1(Request())["mnist", "prer"], [99.0] * 5, [-1.0] * 5)
     out, err = told(capsys, "table1", "--only", "mnist,prer,naive", code=1)
-    assert "mnist: mnist is not here and PRER_OFFLINE is set" in out and "1 run is missing" in err
+    assert "mnist: mnist is not downloaded and PRER_OFFLINE is set" in out and "1 run is missing" in err
     text = (tmp_path / "runs/table1.md").read_text("utf-8")
-    assert "| Naive | failed: mnist is not here" in text and "| PRER | -1.00 ± 0.00 | 98.33 ± 0.00 |" in text
+    assert "| Naive | failed: mnist is not downloaded" in text and "| PRER | -1.00 ± 0.00 | 98.33 ± 0.00 |" in text
 
 
 def test_a_failed_run_is_named_in_its_cell(capsys, tmp_path, monkeypatch):
@@ -86,7 +86,7 @@ def test_a_failed_run_is_named_in_its_cell(capsys, tmp_path, monkeypatch):
     monkeypatch.setattr(Request, "experiment", lambda s, d, m, o=(): tiny(s, d, m, (*o, "learner.lr=1e30")))
     out, err = told(capsys, "table1", *FAST, "--only", "naive", code=1)
     assert "| Naive | failed: the loss of seed" in (tmp_path / "runs/table1.md").read_text("utf-8")
-    assert "Failed: Naive on digits: the loss of seed" in out and "then give the same command again" in err
+    assert "Failed: Naive on digits: the loss of seed" in out and "then run the same command again" in err
     assert (
         "Failed: Naive on digits: the loss of seed" in told(capsys, "table1", *FAST, "--only", "naive", "--finished")[0]
     )
@@ -138,7 +138,7 @@ def test_a_damaged_result_must_be_deleted_first(capsys, tmp_path):
     (folder.path / "result.json").write_text("{")
     out, err = told(capsys, "table1", "--only", "mnist,prer", "--seeds", "3", code=1)
     assert "result.json cannot be read; delete it and run again" in out
-    assert err == "prer: 1 run is missing; see to the reasons above, then give the same command again\n"
+    assert err == "prer: 1 run is missing; fix the errors above, then run the same command again\n"
 
 
 def test_the_option_finished_runs_nothing(capsys, tmp_path):
@@ -157,12 +157,12 @@ def test_the_option_finished_runs_nothing(capsys, tmp_path):
         (("table1", "--only", "mnits"), "--only: unknown name 'mnits', did you mean 'mnist'?"),
         (("table1", "--only", "mnist,perr"), "did you mean 'prer'?"),
         (("claims", "--only", "gausian"), "did you mean 'gaussian'?"),
-        (("table2", "--only", "kmnist"), "--only kmnist leaves nothing of table2"),
-        (("figure2", "--only", "ewc"), "leaves nothing of figure2"),
-        (("table1", "--only", "gaussian"), "leaves nothing of table1"),
+        (("table2", "--only", "kmnist"), "--only kmnist selects nothing of table2"),
+        (("figure2", "--only", "ewc"), "selects nothing of figure2"),
+        (("table1", "--only", "gaussian"), "selects nothing of table1"),
         (("table1", "--data", "mnist"), "give NAME=PATH"),
         (("table1", "--data", "mnits=."), "unknown data set 'mnits', did you mean 'mnist'?"),
-        (("table1", "--data", "mnist=nowhere"), "--data mnist=nowhere: there is nothing"),
+        (("table1", "--data", "mnist=nowhere"), "--data mnist=nowhere: the path does not exist"),
         (("table1", "--seeds", "many"), "give a whole number"),
         (("table1", "--fast", "--only", "mnist"), "unknown name 'mnist'"),
         (("table1", "--device", "gpu"), "gpu"),

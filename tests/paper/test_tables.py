@@ -77,7 +77,7 @@ def test_files_are_written_or_the_reason_is_said(tmp_path):
     paths = save("two", [NASTY, NASTY], tmp_path / "new")
     assert [path.name for path in paths] == ["two.md", "two.tex", "nasty.csv"] and all(p.stat().st_size for p in paths)
     (tmp_path / "file").write_text("")
-    with pytest.raises(ValueError, match=r"cannot write .*file.*give another --out"):
+    with pytest.raises(ValueError, match=r"cannot write .*file.*use another --out"):
         save("two", [NASTY], tmp_path / "file")
 
 

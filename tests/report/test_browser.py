@@ -153,7 +153,7 @@ def test_unknown_values_are_sorted_to_the_end(opened, three, tmp_path):
 
 def test_runs_are_filtered_with_their_details(opened, three):
     page = opened(three)
-    page.get_by_label("Show runs with").press_sequentially("EW digits")
+    page.get_by_label("Filter runs").press_sequentially("EW digits")
     assert order(page) == ["ewc"] and page.inner_text("#count") == "1 of 3 runs"
     assert page.locator("details.run:visible").count() == 1
     page.fill("#filter", "")

@@ -70,7 +70,7 @@ def test_saved_samples_replace_samples_of_the_final_model(real, tmp_path):
     folder = Path(shutil.copytree(real, tmp_path / real.name))
     shutil.rmtree(folder / "memory")
     view = memory.remembered(Run.read(folder))
-    assert list(view.classes[0].rows) == ["real", "rebuilt", "samples"] and "the final model's" in view.notes[0]
+    assert list(view.classes[0].rows) == ["real", "rebuilt", "samples"] and "come from the final model" in view.notes[0]
     view = memory.remembered(Run.read(with_samples(folder)))
     assert list(view.classes[0].rows) == ["real", "rebuilt", "task 1", "task 2"] and view.notes == []
 
@@ -86,7 +86,7 @@ def test_strange_samples_are_ignored(tmp_path, what, without_figures):
 def test_data_is_shown_only_if_the_run_knows_its_checksum(real, tmp_path):
     folder = Path(shutil.copytree(real, tmp_path / real.name))
     noted = json.loads((folder / "environment.json").read_text())
-    for forged_sum, why in ((None, "does not know the checksum"), ("0" * 64, "the data has changed")):
+    for forged_sum, why in ((None, "has no checksum of its data"), ("0" * 64, "the data has changed")):
         (folder / "environment.json").write_text(json.dumps(noted | {"data_sha256": forged_sum}))
         memory._loaded.cache_clear()
         view = memory.remembered(Run.read(folder))
@@ -101,7 +101,7 @@ def test_no_data_is_fetched(monkeypatch, real, tmp_path):
     toml = (folder / "experiment.toml").read_text().replace('data = "digits"', 'data = "mnist"')
     (folder / "experiment.toml").write_text(toml)
     view = memory.remembered(Run.read(folder))
-    assert "the data is not on this machine, and a page fetches none" in view.notes[0]
+    assert "the data is not on this machine, and a report downloads nothing" in view.notes[0]
     assert not (tmp_path / "none").exists()
 
 
@@ -109,4 +109,4 @@ def test_a_model_that_is_too_large_is_not_loaded(real, tmp_path):
     folder = Path(shutil.copytree(real, tmp_path / real.name))
     toml = (folder / "experiment.toml").read_text().replace("hidden = [128, 64]", "hidden = [65536, 65536]")
     (folder / "experiment.toml").write_text(toml)
-    assert "too large to be loaded for a page" in memory.remembered(Run.read(folder)).notes[0]
+    assert "too large to load for a page" in memory.remembered(Run.read(folder)).notes[0]

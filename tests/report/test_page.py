@@ -39,9 +39,9 @@ def test_a_page_shows_everything_about_a_run(two_runs, page_of_one):
     for key in ("accuracy", "bwt", "forgetting_best"):
         mean, std = result[key]["mean"], result[key]["std"]
         assert f'data-metric="{key}">{mean:.2f} ± {std:.2f}<'.replace("-", "−", 2).replace("data−", "data-") in html
-    for words in ("Forward transfer", "every task has a head of its own", "Loss of phase flow", "Time for each task"):
+    for words in ("Forward transfer", "every task has its own head", "Loss of phase flow", "Time for each task"):
         assert words in html
-    for words in ("prer run experiment.toml", "d" * 64, "learner.density.epochs", "python", "negative log likelihood"):
+    for words in ("prer run experiment.toml", "d" * 64, "learner.density.epochs", "python", "negative log-likelihood"):
         assert words in html
     assert html.count("▼ fades") == 1
     assert "0 fades" in html  # in the figure, by a word and not by its colour alone

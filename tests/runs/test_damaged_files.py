@@ -16,7 +16,7 @@ def test_a_file_that_is_missing_is_named_or_not_needed(capsys, monkeypatch, run,
     monkeypatch.chdir(stopped.parents[1])  # where its data lies
     shutil.rmtree(run / file) if file == "checkpoint" else (run / file).unlink(missing_ok=True)
     code, _, err = outcome(capsys, "resume", run, "--quiet")
-    needed = {"experiment.toml": "is not a run's folder", "checkpoint/checkpoint.json": "damaged"}
+    needed = {"experiment.toml": "is not a run folder", "checkpoint/checkpoint.json": "damaged"}
     needed |= {"checkpoint/state.safetensors": "damaged"}
     if file in needed:
         assert code == 2 and needed[file] in err

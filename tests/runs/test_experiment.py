@@ -44,7 +44,7 @@ def refused(said, *overrides, **tables):
         ("learner.name=prerr", r"unknown learner 'prerr', did you mean 'prer'\? \(a learner of .* --plugin FILE\)$"),
         (
             "learner.name=zzz",
-            r"^unknown learner 'zzz'; known are naive, [a-z, ]*prer\b.* \(a learner of .* --plugin FILE\)$",
+            r"^unknown learner 'zzz'; known: naive, [a-z, ]*prer\b.* \(a learner of .* --plugin FILE\)$",
         ),
         ("learner.name=", "unknown learner ''"),
         ("learner.name=5", "unknown learner 5"),

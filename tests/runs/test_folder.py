@@ -30,13 +30,13 @@ def test_a_run_whose_first_file_was_cut_short_can_begin(folder):
 def test_a_folder_is_claimed_by_its_own_experiment_alone(folder):
     (folder.path / "experiment.toml").write_text("seeds = 1\n")
     folder.claim(lambda tables: tables == {"seeds": 1})
-    with pytest.raises(InputError, match="belongs to another experiment"):
+    with pytest.raises(InputError, match="belongs to a different experiment"):
         folder.claim(lambda tables: False)
 
 
 def test_a_folder_that_holds_something_else_is_not_claimed(folder):
     (folder.path / "thesis.docx").touch()
-    with pytest.raises(InputError, match="holds something that is not a run"):
+    with pytest.raises(InputError, match="contains files that are not a run's"):
         folder.claim(lambda tables: True)
 
 

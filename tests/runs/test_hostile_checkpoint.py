@@ -54,7 +54,7 @@ def one(**about):
 def test_an_invalid_file_of_tensors_with_a_right_checksum_is_refused(run, state):
     sign_checkpoint(run, state=state)
     code, err = bounded("resume", run)
-    assert code == 2 and "delete" in err and "begin anew" in err
+    assert code == 2 and "delete" in err and "start over" in err
     assert not (run / "result.json").exists()
 
 
@@ -154,7 +154,7 @@ def test_a_wrong_value_in_a_checkpoint_is_refused(capsys, run, key, value):
     assert type(content["about"][key]) is not type(value) or content["about"][key] != value
     content["about"][key] = value
     sign_checkpoint(run, content)
-    assert "begin anew" in refused(capsys, "resume", run, "--quiet")
+    assert "start over" in refused(capsys, "resume", run, "--quiet")
     assert not (run / "result.json").exists()
 
 
@@ -171,7 +171,7 @@ def test_epochs_that_cannot_be_done_are_refused(capsys, run, epochs):
     content = checkpoint_content(run)
     content["phases"] = dict.fromkeys(content["phases"], epochs)
     sign_checkpoint(run, content)
-    assert "begin anew" in refused(capsys, "resume", run, "--quiet")
+    assert "start over" in refused(capsys, "resume", run, "--quiet")
 
 
 @pytest.mark.parametrize(

@@ -39,4 +39,4 @@ def test_a_result_with_values_of_another_type_is_refused(capsys, done, changes):
 def test_a_result_without_an_accuracy_is_shown_without(capsys, done):
     sign_result(done, accuracy={"mean": None, "std": None, "values": []})
     code, out, _ = outcome(capsys, "show", done)
-    assert code == 0 and "its accuracy is not known" in out
+    assert code == 0 and "the accuracy is unknown" in out

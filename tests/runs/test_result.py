@@ -79,7 +79,7 @@ def test_a_copy_does_not_change_and_is_read_back():
 
 @pytest.mark.parametrize(("tasks", "seeds"), [(1, 2), (3, 2), (2, 3)])
 def test_measurements_of_another_run_are_refused(tasks, seeds):
-    with pytest.raises(InputError, match="delete the checkpoint to begin anew"):
+    with pytest.raises(InputError, match="delete the checkpoint to start over"):
         Measurements.of(measured().copied(), tasks, seeds)
 
 

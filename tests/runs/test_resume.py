@@ -53,7 +53,7 @@ def test_two_cannot_go_on_with_one_run_at_the_same_time(capsys, run, finished):
     os.close(writer)  # so that reading ends, should the process
     assert os.read(reader, 1) == b"!"
     code, _, err = outcome(capsys, "resume", run)
-    assert code == 2 and f"another process is running {run}; wait until it has ended, or stop it" in err
+    assert code == 2 and f"another process is writing {run}; wait until it ends, or stop it" in err
     os.write(go_on, b"!")
     assert ended(first)[0] == 0
     assert (digest(run), events(run)) == (digest(finished), events(finished))
@@ -122,7 +122,7 @@ def test_an_empty_experiment_is_no_run(capsys, here, text):
     (folder / "experiment.toml").write_text(text)
     for command in ("show", "resume"):
         code, out, err = outcome(capsys, command, folder)
-        assert (code, out) == (2, "") and "is not a run's folder, its experiment.toml is empty" in err
+        assert (code, out) == (2, "") and "is not a run folder: its experiment.toml cannot be read" in err
     assert contents(folder) == {"experiment.toml": text.encode()}
 
 

@@ -28,7 +28,7 @@ def test_a_signal_in_training_saves_the_run_and_it_ends_the_same(capsys, here, f
     code, out, err = ended(begun(RUN, before))
     folder = only_run(here)
     assert (code, out) == (128 + number, "")
-    assert err.splitlines()[-1] == f"interrupted and saved; go on with: prer resume runs/{folder.name}"
+    assert err.splitlines()[-1] == f"interrupted and saved; resume with: prer resume runs/{folder.name}"
     assert Checkpoint(folder / "checkpoint").read() is not None
     assert_resumes(capsys, folder, finished)
 
@@ -43,7 +43,7 @@ def test_a_signal_while_a_checkpoint_is_written_waits_until_it_is_whole(capsys, 
         at_call(prer.runs.checkpoint, "durable", at, send(number))
 
     code, _, err = ended(begun(RUN, before))
-    assert code == 128 + number and "go on with: prer resume" in err
+    assert code == 128 + number and "resume with: prer resume" in err
     assert not (only_run(here) / "checkpoint.new").exists()
     assert Checkpoint(only_run(here) / "checkpoint").read() is not None
     assert_resumes(capsys, only_run(here), finished)
@@ -108,7 +108,7 @@ def test_a_process_killed_between_any_two_writes_leaves_a_run_that_goes_on(capsy
     if at > 1:
         assert_resumes(capsys, only_run(here), finished)
     else:  # nothing but a part of its experiment was written
-        assert "is not a run's folder" in outcome(capsys, "resume", only_run(here))[2]
+        assert "is not a run folder" in outcome(capsys, "resume", only_run(here))[2]
         assert outcome(capsys, *RUN)[0] == 0 and digest(only_run(here)) == digest(finished)
 
 

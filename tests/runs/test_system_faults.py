@@ -111,7 +111,7 @@ def test_a_folder_that_may_not_be_entered_is_skipped(run, finished, here, comman
     finally:
         closed.chmod(0o755)
     assert (code, err) == (0, "")  # the data lies where we are
-    assert "It means" in out
+    assert "Meaning: " in out
     assert digest(folder) == digest(finished)
 
 
@@ -126,7 +126,7 @@ def test_a_folder_that_may_not_be_written_is_refused_and_a_finished_run_is_shown
     finally:
         for folder in (run, run / "checkpoint"):
             folder.chmod(0o755)
-    assert code == 2 and re.fullmatch(rf"prer: cannot write the run's folder {run}: [^\n]+\n", err), err
+    assert code == 2 and re.fullmatch(rf"prer: cannot write the run folder {run}: [^\n]+\n", err), err
     assert contents(run) == before
     done = copied(finished, run.parent / "done")
     done.chmod(0o555)
@@ -164,7 +164,7 @@ def test_a_clock_that_goes_backwards_does_no_harm(capsys, monkeypatch, here, fin
 def test_invalid_seconds_between_checkpoints_are_refused(capsys, monkeypatch, here, seconds):
     monkeypatch.setenv("PRER_CHECKPOINT_SECONDS", seconds)
     code, _, err = outcome(capsys, *RUN)
-    assert code == 2 and f"PRER_CHECKPOINT_SECONDS is {seconds!r}; give a number of seconds" in err
+    assert code == 2 and f"PRER_CHECKPOINT_SECONDS is {seconds!r}; set it to a number of seconds" in err
 
 
 def test_a_loss_that_is_no_number_ends_the_run_and_leaves_the_checkpoint_whole(capsys, here, finished):

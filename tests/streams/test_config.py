@@ -85,23 +85,23 @@ def test_a_given_test_part_is_used_or_poured_together(tmp_path):
 
 REFUSED = {
     "no second domain": (["stream.kind=domain"], "needs a second domain"),
-    "domains of a split": (['stream.domains=["digits"]'], "stream.domains has a meaning only with .*'domain'"),
-    "an order of permuted": (["stream.kind=permuted", "stream.order=[1, 0]"], "stream.order has a meaning only"),
-    "a shuffled rotation": (["stream.kind=rotated", "stream.shuffle=true"], "stream.shuffle has a meaning only"),
+    "domains of a split": (['stream.domains=["digits"]'], "stream.domains applies only with .*'domain'"),
+    "an order of permuted": (["stream.kind=permuted", "stream.order=[1, 0]"], "stream.order applies only"),
+    "a shuffled rotation": (["stream.kind=rotated", "stream.shuffle=true"], "stream.shuffle applies only"),
     "tasks and an order": (
         ["stream.tasks=[[0, 1]]", "stream.order=[0, 1]"],
-        "stream.order has a meaning only with .* without stream.tasks",
+        "stream.order applies only with .* without stream.tasks",
     ),
-    "a count of a split": (["stream.count=3"], "stream.count has a meaning only with"),
-    "degrees of permuted": (["stream.kind=permuted", "stream.degrees=90"], "stream.degrees has a meaning only"),
-    "a seed of nothing": (["stream.shuffle_seed=3"], "stream.shuffle_seed has a meaning only with stream.shuffle"),
-    "a fit without a size": (["stream.fit=pad"], "stream.fit has a meaning only with stream.size"),
-    "a label of no table": (["stream.label=x"], "tables only"),
-    "a crop of everything": (["stream.crop=8"], "take less than the 8 pixels"),
+    "a count of a split": (["stream.count=3"], "stream.count applies only with"),
+    "degrees of permuted": (["stream.kind=permuted", "stream.degrees=90"], "stream.degrees applies only"),
+    "a seed of nothing": (["stream.shuffle_seed=3"], "stream.shuffle_seed applies only with stream.shuffle"),
+    "a fit without a size": (["stream.fit=pad"], "stream.fit applies only with stream.size"),
+    "a label of no table": (["stream.label=x"], "only to tables"),
+    "a crop of everything": (["stream.crop=8"], "less than the 8 pixels"),
     "a size without memory": (["stream.size=4096"], "do not fit into memory"),
     "an unknown kind": (["stream.kind=rotate"], "choose one of split, permuted, rotated, domain"),
     "one task": (["stream.kind=permuted", "stream.count=1"], "take from 2"),
-    "an order with a class that is not there": (["stream.order=[0, 77]"], "class 77 is asked for"),
+    "an order with a class that is not there": (["stream.order=[0, 77]"], "class 77 is requested"),
     "a size without end": (["stream.size=100000"], "take from 0 to 4096"),
 }
 
@@ -116,14 +116,14 @@ def test_domains_that_do_not_fit_together_are_refused(files):
     first = f"stream.data={files('first', 8, 8)}"
     for other, said in {
         files("larger", 9, 9): r"different shapes \(1x8x8, 1x9x9\); set stream.size",
-        files("more", 8, 8, labels=5): "domain 2 has class 4, the first has not",
+        files("more", 8, 8, labels=5): "domain 2 has class 4, which the first domain does not have",
     }.items():
         with pytest.raises(InputError, match=said):
             build(first, "stream.kind=domain", f'stream.domains=["{other}"]')
 
 
 def test_vectors_have_no_size(files):
-    with pytest.raises(InputError, match="holds vectors"):
+    with pytest.raises(InputError, match="contains vectors"):
         build(f"stream.data={files('v', 5, dtype=np.float32)}", "stream.size=16")
 
 

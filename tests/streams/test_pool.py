@@ -118,7 +118,7 @@ def test_a_refusal_keeps_nothing_of_the_data_alive():
         ({"y": None}, "give pairs"),
         ({"y": [None] * 8}, "some labels are missing"),
         ({"x": None}, "give numbers as images"),
-        ({"x": X * np.nan}, "8 of 8 samples hold NaN or infinite"),
+        ({"x": X * np.nan}, "8 of 8 samples contain NaN or infinite"),
     ],
 )
 def test_samples_and_labels_are_checked_where_they_enter(given, said):

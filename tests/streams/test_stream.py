@@ -68,25 +68,25 @@ def test_many_classes_are_no_trouble():
 
 
 BAD_OPTIONS = {
-    "one class per task": ({"classes_per_task": 1}, "two classes at least"),
-    "no class per task": ({"classes_per_task": 0}, "two classes at least"),
+    "one class per task": ({"classes_per_task": 1}, "at least two classes"),
+    "no class per task": ({"classes_per_task": 0}, "at least two classes"),
     "a task with one class": ({"tasks": [[0]]}, "task 1 has one class"),
     "a class in two tasks": ({"y": FOUR[:8], "tasks": [[0, 1], [1, 2]]}, "class 1 is named twice"),
     "a class twice in a task": ({"tasks": [[0, 0]]}, "class 0 is named twice"),
-    "an unknown class": ({"tasks": [[0, 7]]}, "class 7 is asked for, which no sample has"),
-    "a class by another type": ({"tasks": [["0", "1"]]}, "class '0' is asked for"),
+    "an unknown class": ({"tasks": [[0, 7]]}, "class 7 is requested, but no sample has this label"),
+    "a class by another type": ({"tasks": [["0", "1"]]}, "class '0' is requested"),
     "no tasks": ({"tasks": []}, "task"),
     "an empty task": ({"tasks": [[]]}, "task 1 has no class"),
     "resplit 0": ({"resplit": 0.0}, "between 0 and 1"),
     "resplit 1": ({"resplit": 1.0}, "between 0 and 1"),
     "resplit NaN": ({"resplit": float("nan")}, "between 0 and 1"),
     "resplit negative": ({"resplit": -0.2, "test": (X, Y)}, "between 0 and 1"),
-    "a class with one sample": ({"y": [0] * 7 + [1]}, "class 1 has one sample"),
+    "a class with one sample": ({"y": [0] * 7 + [1]}, "class 1 has only one sample"),
     "only one class": ({"y": [0] * 8}, "one class"),
-    "test labels of another kind": ({"test": (X, np.array(["a", "b"])[Y])}, "numbers and of the other strings"),
-    "test part of another width": ({"test": (vectors(8, 4), Y)}, "other shapes or types"),
-    "test part of another type": ({"x": IMAGES, "test": (IMAGES / 255, Y)}, "other shapes or types"),
-    "test part of images": ({"test": (IMAGES, Y)}, "other shapes or types"),
+    "test labels of another kind": ({"test": (X, np.array(["a", "b"])[Y])}, "numbers and those of the other strings"),
+    "test part of another width": ({"test": (vectors(8, 4), Y)}, "different shapes or types"),
+    "test part of another type": ({"x": IMAGES, "test": (IMAGES / 255, Y)}, "different shapes or types"),
+    "test part of images": ({"test": (IMAGES, Y)}, "different shapes or types"),
     "test part of another length": ({"test": (X, Y[:5])}, "x has 8 samples and y has 5 labels"),
     "a class not in the test part": ({"test": (X, Y * 0)}, "class 1 has no sample in the test part"),
     "a class not in the training part": (
@@ -105,7 +105,7 @@ def test_bad_options_are_refused_in_one_sentence(given, said):
 
 
 def test_a_lone_last_class_is_refused_with_what_would_fit():
-    with pytest.raises(InputError, match=r"task 2 has one class, 2: .* take one of 3$"):
+    with pytest.raises(InputError, match=r"task 2 has one class, 2; .* to one of 3$"):
         Stream.split(vectors(12), np.arange(12) % 3, classes_per_task=2)
 
 
@@ -208,8 +208,8 @@ def test_an_array_that_is_filled_anew_for_each_task_is_copied():
 
 BAD_TASKS = {
     "a new class alone": ([(X, Y), (X, np.full(8, 5))], "task 2 has one class, 5"),
-    "another shape": ([(X, Y), (vectors(8, 4), Y)], "task 2 has other shapes or types than the first"),
-    "another type": ([(IMAGES, Y), (IMAGES / 255, Y)], "task 2 has other shapes or types"),
+    "another shape": ([(X, Y), (vectors(8, 4), Y)], "task 2 differs from the first task in the shape or type"),
+    "another type": ([(IMAGES, Y), (IMAGES / 255, Y)], "task 2 differs from the first task in the shape or type"),
     "three parts": ([(X, Y, X)], r"task 1: give \(x, y\)"),
     "no samples": ([(X[:0], Y[:0])], "x has shape"),
     "samples alone": ([(X,)], "task 1: give"),

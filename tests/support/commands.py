@@ -121,7 +121,7 @@ def bounded(*arguments, gigabytes=2, seconds=20):
     code, _, err = ended(begun(arguments, before, seconds))
     assert code in (0, 1, 2) and "Traceback" not in err, (code, err)
     assert code == 0 or re.fullmatch(r"prer: [^\n]+\n", err), err
-    assert "memory is not enough" not in err
+    assert "out of memory" not in err
     assert time.monotonic() - begin < seconds
     return code, err
 

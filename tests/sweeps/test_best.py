@@ -41,7 +41,8 @@ def test_the_winner_is_tested_without_a_validation_part():
 
 
 @pytest.mark.parametrize(
-    ("by", "sentence"), [("accuracy", "no point of the sweep has a result in runs"), ("bwtt", "did you mean 'bwt'")]
+    ("by", "sentence"),
+    [("accuracy", "no point of the sweep has a result with accuracy in"), ("bwtt", "did you mean 'bwt'")],
 )
 def test_without_a_result_or_a_metric_there_is_no_best(by, sentence):
     with pytest.raises(InputError, match=sentence):

@@ -23,4 +23,4 @@ def test_a_log_shows_one_line_for_each_file():
     with Downloads(console) as downloads:
         for done in (0, 1, 4_000_000):
             downloads("tiny/a-long-name.gz", done, 4_000_000)
-    assert console.file.getvalue() == "tiny/a-long-name.gz: fetching 4.0 MB\n"
+    assert console.file.getvalue() == "tiny/a-long-name.gz: downloading 4.0 MB\n"

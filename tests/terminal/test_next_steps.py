@@ -9,5 +9,5 @@ def test_proposals_have_a_line_for_the_command_and_one_for_its_purpose():
     settings = ["stream.data=some/rather/long/path/to/a/file.npz", "stream.classes_per_task=2", "like=digits"]
     _, *lines = next_steps(settings, ["--seeds", "2"], Path("runs"), lambda words: True).splitlines()
     assert f"  prer run {' '.join(settings)} learner.name=naive --seeds 2" in lines
-    assert "      what is lost when nothing is done about forgetting" in lines
+    assert "      the lower reference: training without any remedy against forgetting" in lines
     assert all(line.startswith("  prer ") for line in lines[::2])

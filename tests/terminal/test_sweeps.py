@@ -83,7 +83,7 @@ def test_active_runs_are_shown(workers, often, live):
     console = Console(file=StringIO(), force_terminal=live, width=200)
     follow(console, Local(1).run(points[:2], Path("runs")), points[:2], Path("runs"))
     text = console.file.getvalue()
-    assert (f"to run, with a line when each has ended: {points[0].folder}, {points[1].folder}\n" in text) != live
+    assert (f"runs to do (one line is printed as each ends): {points[0].folder}, {points[1].folder}\n" in text) != live
     assert (f"{points[0].folder}  30 s left  task 1/2  classifier 1/2" in text) == live
     assert (f"{points[1].folder}  starting" in text) == live
 

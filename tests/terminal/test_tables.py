@@ -37,47 +37,45 @@ def result(accuracy=90.0, bwt=-5.0, learner="prer", tasks=3, std=1.5, samples=0,
         (
             -5.0,
             None,
-            "over 3 tasks 90.0 % of answers were right .*, and a learned task lost 5.0 points on average while",
+            "90.0 % of predictions are correct, .* after each of 3 tasks .* A task lost 5.0 points on average while",
         ),
-        (-5.0, None, r"right \(averaged over the tests after every task; after the last task 53.5 %\), and a learned"),
-        (2.0, None, "a learned task gained 2.0 points on average while later ones were learned, with 7 old samples"),
+        (-5.0, None, r"correct, averaged over the tests after each of 3 tasks \(53.5 % after the last\)\. A task"),
+        (2.0, None, r"A task gained 2.0 points on average while later tasks were learned\. Stored"),
         (0.0, None, "gained 0.0 points"),
         (
             -5.0,
             -31.4,
-            "a learned task lost 5.0 points on average while later ones were learned; training naively it loses 31.4, ",
+            r"A task lost 5.0 points on average while later tasks were learned; with naive training it loses 31.4\.",
         ),
-        (-5.0, 0.0, "training naively it (loses|gains) 0.0"),
-        (-5.0, 3.1, "training naively it gains 3.1"),
-        (-5.0, "one task", "learned, with 7 old samples stored"),
+        (-5.0, 0.0, "with naive training it (loses|gains) 0.0"),
+        (-5.0, 3.1, "with naive training it gains 3.1"),
+        (-5.0, "one task", r"were learned\. Stored"),
     ],
 )
-def test_the_meaning_is_one_sentence(bwt, naive, said):
+def test_the_meaning_is_in_sentences(bwt, naive, said):
     beside = None if naive is None else result(bwt=None if naive == "one task" else naive, learner="naive")
     text = meaning(result(bwt=bwt, samples=7), beside)
-    assert text.startswith("It means: ")
+    assert text.startswith("Meaning: ")
     assert re.search(said, text), text
-    assert text.endswith("with 7 old samples stored.")
+    assert text.endswith("Stored samples of old tasks: 7.")
 
 
 def test_one_task_alone_says_nothing_about_forgetting():
     text = meaning(result(accuracy=99.0, bwt=None, tasks=1))
-    assert text == "It means: the one task was learned to 99.0 %; forgetting shows from the second task on."
+    assert text == "Meaning: the only task reached 99.0 %; forgetting can be measured from two tasks on."
 
 
 @pytest.mark.parametrize(("chance", "plain"), [(50, True), (40, False), (None, False)])
 def test_a_result_near_chance_says_only_that(chance, plain):
     text = meaning(result(accuracy=51.0, bwt=2.3), None, chance)  # its tasks were learned to 52.5 %
-    said = (
-        "It means: on average a task was learned to 52.5 %. Hardly better than guessing (50 %): BWT says nothing here"
-    )
-    assert plain == (text == f"{said}.")
+    near = "which is hardly better than chance (50 %), so BWT is meaningless here."
+    assert plain == (text == f"Meaning: tasks reach 52.5 % after training, on average, {near}")
 
 
 def test_a_task_that_was_learned_and_forgotten_is_not_called_guessing():
     forgotten = [[100.0 if i == j else 50.0 if j < i else None for j in range(20)] for i in range(20)]
     text = meaning(result(accuracy=55.0, bwt=-50.0, tasks=20) | {"matrix": [forgotten]}, None, 50)
-    assert "guessing" not in text and "a learned task lost 50.0 points" in text
+    assert "chance" not in text and "A task lost 50.0 points" in text
 
 
 def test_the_matrix_is_a_mean_over_seeds_with_nothing_above_the_diagonal():
@@ -133,7 +131,7 @@ def test_a_result_ends_with_its_meaning_and_its_folder(folders):
     show_result(console, folder, folders("two", learner="naive", bwt=-30.0))
     lines = console.file.getvalue().splitlines()
     assert lines[-1] == f"Run folder: {folder.path}"
-    assert lines[-2].startswith("It means: ") and "naively it loses 30.0" in lines[-2]
+    assert lines[-2].startswith("Meaning: ") and "naive training it loses 30.0" in lines[-2]
 
 
 @pytest.mark.parametrize(
@@ -151,7 +149,7 @@ def test_a_result_is_compared_with_guessing_where_the_classes_of_a_task_are_know
     folder, console = folders("one", accuracy=51.0), log()
     (folder.path / "experiment.toml").write_text(f"[stream]\n{stream}\n")
     show_result(console, folder)
-    assert ("guessing (50 %)" in console.file.getvalue()) == guessing
+    assert ("chance (50 %)" in console.file.getvalue()) == guessing
 
 
 def test_a_result_repeats_what_was_warned_of_at_the_start(folders):
@@ -159,7 +157,7 @@ def test_a_result_repeats_what_was_warned_of_at_the_start(folders):
     (folder.path / "environment.json").write_text(json.dumps({"warnings": ["a task is small", 3]}))
     show_result(console, folder)
     lines = console.file.getvalue().splitlines()
-    assert lines[-3].startswith("It means: ") and lines[-2] == "warning: a task is small"
+    assert lines[-3].startswith("Meaning: ") and lines[-2] == "warning: a task is small"
 
 
 def test_a_result_repeats_which_classes_fade_at_the_end(folders):

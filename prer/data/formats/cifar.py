@@ -18,7 +18,7 @@ from prer.errors import InputError
 from prer.text import shown
 
 PIXELS = 3 * 32 * 32
-RECORDS_READ = 1000  # records at a time, so that memory never holds all records of a file beside its images
+RECORDS_READ = 1000  # records at a time, so that memory never holds both all records of a file and its images
 MEMBERS = 10_000  # maximum members of an archive; CIFAR's have nine
 LIMITS = {1: (10,), 2: (20, 100)}  # number of label bytes in a record: number of labels for each of them
 
@@ -26,7 +26,7 @@ Open = Callable[[], AbstractContextManager[Readable]]
 
 
 class Batch(NamedTuple):
-    """A file of records: label bytes, of which the last one is used, and pixels."""
+    """A file of records: label bytes (the last one is used) and pixels."""
 
     name: str
     size: int
@@ -56,7 +56,7 @@ def read_tar(path: Path, packed: bool) -> Data:
                 for member in _members(archive)
             ]
             if not batches:
-                raise InputError(f"{shown(path)}: no .bin files in it; take the binary version of CIFAR")
+                raise InputError(f"{shown(path)}: it contains no .bin files; use the binary version of CIFAR")
             return _read(path, batches)
 
 
@@ -97,8 +97,8 @@ def _label_bytes(path: Path, batches: list[Batch]) -> int:
         if all(batch.size and batch.size % (PIXELS + extra) == 0 for batch in batches):
             return extra
     odd = next((b for b in batches if not b.size or b.size % (PIXELS + 1)), batches[0])
-    what = "its size is no multiple of 3073 (CIFAR-10) or 3074 (CIFAR-100)"
-    raise InputError(f"{shown(path, 50)}: {shown(odd.name, 30)} cannot be read, {what}; get it anew")
+    what = "its size is not a multiple of 3073 (CIFAR-10) or 3074 (CIFAR-100)"
+    raise InputError(f"{shown(path, 50)}: {shown(odd.name, 30)} cannot be read: {what}; download it again")
 
 
 def _fill(path: Path, batch: Batch, extra: int, x: np.ndarray, y: np.ndarray) -> None:
@@ -109,7 +109,7 @@ def _fill(path: Path, batch: Batch, extra: int, x: np.ndarray, y: np.ndarray) ->
             fill(file, some)
             if not _in_range(some[:, :extra], extra):
                 name = f"{shown(path, 50)}: {shown(batch.name, 30)}"
-                raise InputError(f"{name} is no CIFAR file, its labels are out of range; get it anew")
+                raise InputError(f"{name} is not a CIFAR file, because its labels are out of range; download it again")
             x[start : start + RECORDS_READ], y[start : start + RECORDS_READ] = some[:, extra:], some[:, extra - 1]
 
 

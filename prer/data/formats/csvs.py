@@ -34,9 +34,9 @@ def read(path: Path, label: str = "", known: Reading | None = None) -> Data:
         try:
             return _read(file, label, known)
         except UnicodeDecodeError:
-            raise InputError("this is not text in UTF-8; save the table as CSV in UTF-8") from None
+            raise InputError("it is not UTF-8 text; save the table as CSV in UTF-8") from None
         except csv.Error as error:
-            raise InputError(f"it cannot be read as CSV: {shown(error)}; mend the quotes") from None
+            raise InputError(f"it cannot be read as CSV: {shown(error)}; fix the quotes") from None
 
 
 def _read(file: TextIO, label: str, known: Reading | None) -> Data:
@@ -55,7 +55,7 @@ def _read(file: TextIO, label: str, known: Reading | None) -> Data:
             labels += [row.pop(place).strip() for row in block]
         blocks.append(_floats(block, features, start, "" if known else NAMED_BY))
     if not blocks:
-        raise InputError("a header without rows; give one row for each sample")
+        raise InputError("it has a header but no rows; give one row for each sample")
     return of_table(np.concatenate(blocks), features, called, lambda: _as_labels(labels, called), known)
 
 
@@ -65,7 +65,7 @@ def _lines(file: TextIO) -> Iterator[str]:
         if not line:
             return
         if len(line) == LINE or "\0" in line:
-            what = "is longer than any row of a table" if len(line) == LINE else "holds a NUL byte"
+            what = "is too long" if len(line) == LINE else "contains a NUL byte"
             raise InputError(f"line {number} {what}; give a CSV with a header")
         yield line
 
@@ -76,14 +76,14 @@ def _blocks(rows: Iterable[list[str]], width: int) -> Iterator[tuple[int, list[l
     while some := list(itertools.islice(numbered, ROWS_READ)):
         for number, row in some:
             if len(row) != width:
-                raise InputError(f"row {number} has {len(row)} values, the header {width}; give each row as many")
+                raise InputError(f"row {number} has {len(row)} values, but the header has {width}; fix the row")
         yield some[0][0], [row for _, row in some]
 
 
 def _floats(block: list[list[str]], names: Sequence[str], start: int, by: str) -> np.ndarray:
     flat = list(itertools.chain.from_iterable(block))
     try:
-        if any("_" in text for text in flat):  # Python takes 1_000 for a number
+        if any("_" in text for text in flat):  # Python parses 1_000 as a number
             raise ValueError
         with np.errstate(over="ignore"):
             values = np.array(list(map(float, flat)), np.float64).astype(np.float32)
@@ -101,7 +101,7 @@ def _as_labels(texts: list[str], name: str) -> np.ndarray:
     check_names(texts)
     for row, text in enumerate(texts, 1):
         if text.lower() in EMPTY:
-            raise InputError(f"row {row} has no label; drop it or name its class")
+            raise InputError(f"row {row} has no label; drop the row or label it")
     kinds, places = np.unique(np.array(texts, dtype=str), return_inverse=True)
     numeric = [text for text in kinds.tolist() if is_number(text)]
     broken = {text for text in numeric if float(text) % 1}

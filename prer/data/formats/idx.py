@@ -48,13 +48,13 @@ def read(folder: Path, paths: Sequence[Path]) -> Data:
     """Images [N, 1, H, W] and their labels from the idx files of a folder."""
     train, test = in_parts(_pairs(folder, paths), lambda pair: pair.images.path.name)
     if len(train) > 1 or len(test) > 1:
-        raise InputError(f"{shown(folder)}: it holds several data sets of idx files; give each a folder of its own")
+        raise InputError(f"{shown(folder)}: it contains several data sets in idx files; put each into its own folder")
     first, counts = train[0].images, [pair.images.shape[0] for pair in train + test]
     x = np.empty((sum(counts), 1, *first.shape[1:]), np.uint8)
     y, start = np.empty(len(x), np.int64), 0
     for pair, count in zip(train + test, counts, strict=True):
         if pair.images.shape[1:] != first.shape[1:]:
-            raise InputError(f"{shown(pair.images.path)}: its images have another size than those of {first.path.name}")
+            raise InputError(f"{shown(pair.images.path)}: its images differ in size from those of {first.path.name}")
         _fill(pair.images, x[start : start + count])
         y[start : start + count] = _fill(pair.labels, np.empty(count, pair.labels.type))
         start += count
@@ -62,7 +62,7 @@ def read(folder: Path, paths: Sequence[Path]) -> Data:
 
 
 def _pairs(folder: Path, paths: Sequence[Path]) -> list[Pair]:
-    """Pair image and label files by the rest of their names; of a file and its .gz, take the unpacked one."""
+    """Pair image and label files by the rest of their names; if a file also exists as .gz, use the unpacked one."""
     chosen = {path.name.removesuffix(".gz"): path for path in sorted(paths, reverse=True)}
     found: dict[tuple[str, int], Idx] = {}
     for name, path in chosen.items():
@@ -83,10 +83,12 @@ def _pairs(folder: Path, paths: Sequence[Path]) -> list[Pair]:
 def _checked(pair: Pair) -> Pair:
     images, labels = pair
     if images.type != TYPES[BYTES]:
-        raise InputError(f"{shown(images.path)}: images of type {images.type}; only bytes (idx type 0x08) are read")
+        raise InputError(
+            f"{shown(images.path)}: images have idx type {images.type}, but only bytes (0x08) are supported"
+        )
     if images.shape[0] != labels.shape[0]:
         count = f"{images.shape[0]} images and {labels.shape[0]} labels"
-        raise InputError(f"{shown(images.path)}: {count} do not match; get both files anew")
+        raise InputError(f"{shown(images.path)}: {count} do not match; download both files again")
     return pair
 
 
@@ -102,11 +104,13 @@ def _header(path: Path) -> Idx:
     shape = tuple(int(d) for d in np.frombuffer(dimensions, ">u4"))
     size, claimed = path.stat().st_size, math.prod(shape) * TYPES[magic[2]].itemsize
     if not claimed:
-        raise InputError(f"{shown(path)}: there is nothing in it; give idx files with samples")
+        raise InputError(f"{shown(path)}: it contains no samples; give idx files with samples")
     if packed:
         check_growth(path, claimed, size)
     elif 4 + len(dimensions) + claimed != size:
-        raise InputError(f"{shown(path)}: it cannot be read, its size is not what its header says; get it anew")
+        raise InputError(
+            f"{shown(path)}: it cannot be read because its size does not match its header; download it again"
+        )
     return Idx(path, packed, TYPES[magic[2]], shape)
 
 

@@ -50,8 +50,8 @@ def read(
 
     Args:
         path: a folder or a zip.
-        size: side in pixels to which images are brought; 0 leaves them as they are.
-        fit: how they are brought to that size, "resize" or "pad".
+        size: height and width in pixels after resizing; 0 leaves images unchanged.
+        fit: how images are fitted to that size, "resize" or "pad".
         only: names of the files to use in a folder; empty: all.
         known: how the data of a model was read, if these are to be predicted; class folders are then optional.
     """
@@ -97,7 +97,7 @@ def _in_folder(folder: Path) -> Iterator[Entry]:
             if entry.is_dir():
                 waiting.append((path, names))
             elif not entry.is_file() and _is_wanted(names):  # a pipe, or a broken link
-                raise InputError(f"{shown(path)}: it is no ordinary file; take it away")
+                raise InputError(f"{shown(path)}: it is not a regular file; remove it")
             elif entry.is_file():
                 yield Entry(names, entry.stat().st_size, lambda path=path: path.open("rb"))
 
@@ -106,13 +106,13 @@ def _read(path: Path, entries: list[Entry], size: int, fit: Fit, known: Reading 
     entries = [entry for entry in entries if _is_wanted(entry.parts)]
     train, test = (_by_path(entries), []) if known else _in_parts(entries)
     if not train:
-        what = "no images in it; give images" if known else f"no folders with images in it; {ACCEPTED}"
+        what = "it contains no images; give images" if known else f"it contains no folders with images; {ACCEPTED}"
         raise InputError(f"{shown(path)}: {what}")
     lone = next((entry for entry in train + test if len(entry.parts) < 2), None)
     if lone and known:
         return Data(_pool(path, train + test, size, fit, known), np.empty(0, dtype=str), reading=known)
     if lone:
-        raise InputError(f"{shown(path)}: {shown(lone.parts[-1])!r} lies in no folder; give each class a folder")
+        raise InputError(f"{shown(path)}: {shown(lone.parts[-1])!r} is not in a class folder; give each class a folder")
     with about(path):
         check_names(entry.parts[0] for entry in train + test)
     labels = [as_text(entry.parts[0]) for entry in train + test]
@@ -162,7 +162,9 @@ def _pool(path: Path, entries: list[Entry], size: int, fit: Fit, known: Reading 
             pool = np.empty((len(entries), *image.shape), np.uint8)
         if image.shape[1:] != pool.shape[2:]:
             sizes = " and ".join(f"{shape[-1]}x{shape[-2]}" for shape in (pool.shape, image.shape))
-            raise InputError(f"{shown(path)}: its images have different sizes, {sizes}; set stream.size, 32 say")
+            raise InputError(
+                f"{shown(path)}: its images have different sizes, {sizes}; set stream.size, for example to 32"
+            )
         if len(image) > pool.shape[1]:
             pool = np.repeat(pool, 3, axis=1)
         pool[row] = image  # a grey image fills all channels
@@ -172,10 +174,10 @@ def _pool(path: Path, entries: list[Entry], size: int, fit: Fit, known: Reading 
 def _of_another_size(path: Path, entry: Entry, image: np.ndarray, known: Reading) -> InputError:
     name, given = _name(path, entry), f"{image.shape[2]}x{image.shape[1]}"
     if len(known.shape) != 3:
-        return InputError(f"{name}: it is an image, and the model was trained on vectors; give a table or an array")
+        return InputError(f"{name}: it is an image, but the model was trained on vectors; give a table or an array")
     wanted = f"{known.shape[2]}x{known.shape[1]}"
-    what = f"{name}: it has {given} pixels, and the model was trained on images of {wanted}"
-    return InputError(f"{what}; resize it, or train with stream.size, which is remembered for new images")
+    what = f"{name}: it has {given} pixels, but the model was trained on images of {wanted}"
+    return InputError(f"{what}; resize it, or train with stream.size, which also applies to new images")
 
 
 def _name(path: Path, entry: Entry) -> str:
@@ -198,13 +200,13 @@ def _decoded(path: Path, entry: Entry) -> np.ndarray:
             return pixels(image)
     except UnidentifiedImageError:
         raise InputError(
-            f"{name}: it is no image, or damaged; take it away, or give the folder of one data set"
+            f"{name}: it is not an image, or it is damaged; remove it, or give the folder of one data set"
         ) from None
 
 
 def _check_size(image: Image) -> None:
     if image.width * image.height > PIXELS:
-        raise InputError(f"an image of {image.width}x{image.height} pixels; 4096x4096 is the most")
+        raise InputError(f"an image has {image.width}x{image.height} pixels, more than the limit of 4096x4096")
 
 
 def pixels(image: Image) -> np.ndarray:
@@ -218,5 +220,5 @@ def pixels(image: Image) -> np.ndarray:
     deep = np.asarray(image, np.float64)[None]
     most = 1.0 if image.mode == "F" else 65535.0  # 16 bits, whatever type stores them
     if not (deep.min() >= 0 and deep.max() <= most):
-        raise InputError("an image holds grey values beyond 16 bits, or floats beyond [0, 1]; save it with 8 bits")
+        raise InputError("an image contains grey values beyond 16 bits, or floats beyond [0, 1]; save it with 8 bits")
     return np.round(deep * (255 / most)).astype(np.uint8)

@@ -57,9 +57,11 @@ def arrays(path: Path, *names: str) -> dict[str, np.ndarray]:
 
 def _check_version(path: Path, header: bytes) -> None:
     if header[124:128] == b"\x01\x00MI":
-        raise InputError(f"{shown(path)}: written on a big-endian machine; save it anew on this one")
+        raise InputError(
+            f"{shown(path)}: big-endian .mat files are not supported; save it again on a little-endian machine"
+        )
     if header[124:128] == b"\x00\x02IM" or header.startswith(b"MATLAB 7.3"):
-        raise InputError(f"{shown(path)}: MATLAB 7.3 files (HDF5) are not read; save it with -v7")
+        raise InputError(f"{shown(path)}: MATLAB 7.3 files (HDF5) are not supported; save it with -v7")
     if header[124:128] != b"\x00\x01IM":
         raise EOFError
 

@@ -67,7 +67,7 @@ def _parts(files: Mapping[str, zipfile.ZipInfo]) -> list[Part]:
     x, y = arrays.get("x_train", arrays.get("x")), arrays.get("y_train", arrays.get("y"))
     if x is None or y is None:
         there = shown(", ".join(arrays) or "nothing", 60)
-        raise InputError(f"no arrays x, y or x_train, y_train in it, but {there}; name them so")
+        raise InputError(f"it contains {there}, but no arrays x, y or x_train, y_train; rename the arrays")
     if ("x_test" in arrays) != ("y_test" in arrays):
         raise InputError("a test part needs both x_test and y_test")
     return [Part(x, y), Part(arrays["x_test"], arrays["y_test"])] if "x_test" in arrays else [Part(x, y)]
@@ -77,11 +77,13 @@ def _check(headers: list[Header], labels: list[np.ndarray]) -> None:
     """Check that there are as many samples as labels, and that both parts are of one kind; `as_samples` checks more."""
     for header, y in zip(headers, labels, strict=True):
         if header.shape[0] != len(y):
-            raise InputError(f"x has {header.shape[0]} samples and y has {len(y)} labels; they must be as many")
+            raise InputError(
+                f"x has {header.shape[0]} samples and y has {len(y)} labels; give one label for each sample"
+            )
     if len({(header.shape[1:], _kind(header)) for header in headers}) > 1:
-        raise InputError("the test part has other shapes or types than the training part; make them alike")
+        raise InputError("the test part and the training part have different shapes or types; convert one of them")
     if len({y.dtype.kind for y in labels}) > 1:
-        raise InputError("the labels of one part are numbers and of the other strings; make them alike")
+        raise InputError("the labels of one part are numbers and those of the other strings; convert one of them")
 
 
 def _kind(header: Header) -> str:
@@ -101,9 +103,9 @@ def _header_of(file: IO[bytes], size: int) -> Header:
     read = np.lib.format.read_array_header_1_0 if version == (1, 0) else np.lib.format.read_array_header_2_0
     header = Header(file.tell(), *read(file))._replace(start=file.tell())
     if header.type.hasobject:
-        raise InputError("it holds Python objects; save plain arrays with np.savez(x=..., y=...)")
+        raise InputError("it contains Python objects; save plain arrays with np.savez(x=..., y=...)")
     if not header.shape:
-        raise InputError("a lone number where an array is wanted; give one row for each sample")
+        raise InputError("expected an array, found a single number; give one row for each sample")
     claimed = math.prod(header.shape) * header.type.itemsize
     if min(header.shape, default=0) < 0 or header.start + claimed != size:
         raise EOFError

@@ -21,14 +21,14 @@ def read(path: Path, label: str = "", known: Reading | None = None) -> Data:
     try:
         import pyarrow.parquet as parquet
     except ImportError:
-        raise InputError(f"{shown(path)}: Parquet needs pyarrow; pip install pyarrow") from None
+        raise InputError(f"{shown(path)}: Parquet files need pyarrow; install it with: pip install pyarrow") from None
     with sound(path), path.open("rb") as raw:
         file = parquet.ParquetFile(raw, pre_buffer=False)
         names, rows = list(file.schema_arrow.names), file.metadata.num_rows
         with about(path):
             place = known.label_in(names) if known else label_column(names, label)
         if rows < 1:
-            raise InputError(f"{shown(path)}: a table without rows; give one row for each sample")
+            raise InputError(f"{shown(path)}: the table has no rows; give one row for each sample")
         check_growth(path, rows * len(names) * 8, path.stat().st_size)
         return _read(path, file, names, place, known)
 
@@ -46,7 +46,7 @@ def _read(path: Path, file: Any, names: list[str], place: int | None, known: Rea
                 labels.append(_values(batch.column(called)))
             done += len(batch)
         if done != len(x):
-            raise InputError("it cannot be read, it has not as many rows as it says; make it anew")
+            raise InputError("it cannot be read because its row count is wrong; write it again")
         return of_table(x, features, called, lambda: _as_labels(np.concatenate(labels), called), known)
 
 

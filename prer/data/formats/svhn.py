@@ -31,10 +31,12 @@ def read(path: Path, paths: Sequence[Path]) -> Data:
     train, test = in_parts(sorted(wanted), lambda p: p.name)
     parts = [_part(p) for p in train + test]
     if not parts:
-        raise InputError(f"{shown(path)}: no train_*.mat or test_*.mat in it; give SVHN's cropped digits")
+        raise InputError(f"{shown(path)}: it contains no train_*.mat or test_*.mat; give SVHN's cropped digits")
     for part in parts:
         if part.x.shape[1:] != parts[0].x.shape[1:]:
-            raise InputError(f"{shown(part.path)}: its images have another shape than the others; make them alike")
+            raise InputError(
+                f"{shown(part.path)}: its images differ in shape from the others; convert them to one shape"
+            )
     y = np.concatenate([part.y for part in parts])
     x = np.concatenate([part.x for part in parts], out=np.empty((len(y), *parts[0].x.shape[1:]), np.uint8))
     return Data(x, _digits(y), sum(len(part.y) for part in parts[len(train) :]))
@@ -49,7 +51,7 @@ def _part(path: Path) -> Part:
     with sound(path):
         found = arrays(path, "X", "y")
         if len(found) < 2:
-            raise InputError(f"{shown(path)}: no arrays X and y of plain numbers in it; name them so")
+            raise InputError(f"{shown(path)}: it contains no numeric arrays named X and y; rename the arrays")
         x, labels = found["X"], found["y"].ravel(order="F")
         shape = _as_images(x.shape, len(labels))
         if not labels.size or 0 in shape or shape[2] not in (1, 3) or shape[3] != len(labels):
@@ -57,7 +59,7 @@ def _part(path: Path) -> Part:
             raise InputError(f"{shown(path)}: {what}; give X as (H, W, C, N) and y as (N, 1)")
         pixels = x.astype(np.uint8, copy=False)
         if pixels is not x and not (pixels == x).all():
-            raise InputError(f"{shown(path)}: X must hold whole numbers from 0 to 255; rescale it")
+            raise InputError(f"{shown(path)}: X must contain whole numbers from 0 to 255; rescale it")
     with about(path):
         return Part(path, pixels.reshape(shape, order="F").transpose(3, 2, 0, 1), as_labels(labels))
 

@@ -20,14 +20,14 @@ def opened(path: Path) -> Iterator[tuple[zipfile.ZipFile, dict[str, zipfile.ZipI
     """Open an archive; yield it and its files, by their names with forward slashes."""
     with sound(path), zipfile.ZipFile(path) as archive:
         if len(archive.filelist) > ENTRIES:
-            raise InputError(f"{shown(path)}: it holds more than {ENTRIES} files; give fewer, or a folder")
+            raise InputError(f"{shown(path)}: it contains more than {ENTRIES} files; give fewer files, or a folder")
         files: dict[str, zipfile.ZipInfo] = {}
         for info in archive.filelist:
             name = info.filename.replace("\\", "/")
             if not name.endswith("/"):
                 _check(path, name, info)
                 if files.setdefault(name, info) is not info:
-                    raise InputError(f"{shown(path)}: it holds {shown(name)!r} twice; zip it anew")
+                    raise InputError(f"{shown(path)}: it contains {shown(name)!r} twice; create the zip again")
         check_growth(path, sum(info.file_size for info in files.values()), path.stat().st_size)
         yield archive, files
 
@@ -35,11 +35,13 @@ def opened(path: Path) -> Iterator[tuple[zipfile.ZipFile, dict[str, zipfile.ZipI
 def _check(path: Path, name: str, info: zipfile.ZipInfo) -> None:
     """Reject paths out of the archive, encryption and unknown compression."""
     if name.startswith("/") or PureWindowsPath(name).drive or ".." in PurePosixPath(name).parts:
-        raise InputError(f"{shown(path)}: {shown(name)!r} leads out of the archive; zip it anew")
+        raise InputError(f"{shown(path)}: {shown(name)!r} points outside the archive; create the zip again")
     if info.flag_bits & 1:
-        raise InputError(f"{shown(path)}: it cannot be read, it is encrypted; zip it anew without a password")
+        raise InputError(
+            f"{shown(path)}: it cannot be read because it is encrypted; create the zip again without a password"
+        )
     if info.compress_type not in METHODS:
-        raise InputError(f"{shown(path)}: it cannot be read, its way of packing is unknown; zip it anew with deflate")
+        raise InputError(f"{shown(path)}: its compression is not supported; create the zip again with deflate")
 
 
 def contents(archive: zipfile.ZipFile, info: zipfile.ZipInfo) -> bytes:

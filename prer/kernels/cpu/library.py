@@ -43,7 +43,7 @@ def switched_on() -> bool:
     """Whether kernels may be used; `PRER_KERNELS=off` leaves everything to torch."""
     given = os.environ.get("PRER_KERNELS", "")
     if given not in ("", "on", "off"):
-        raise InputError(f"PRER_KERNELS is {given!r}; set it to 'off' to compute without kernels, or leave it out")
+        raise InputError(f"PRER_KERNELS is {given!r}; set it to 'off' to compute without kernels, or unset it")
     return given != "off"
 
 

@@ -13,7 +13,7 @@ from prer.text import did_you_mean
 def engine(name: str, workers: int | None = None, options: Sequence[str] = ()) -> Engine:
     """The engine of this name, with `workers` workers, or one for each core; `options` are those of each `prer run`."""
     if name in ("ray", "slurm"):
-        raise InputError(f"the engine {name} comes later; take --engine local")
+        raise InputError(f"the engine {name} is not implemented yet; use --engine local")
     if name != "local":
         raise InputError(f"unknown engine {name!r}{did_you_mean(name, ['local', 'ray', 'slurm'])}")
     return Local(workers or cores(), tuple(options))

@@ -19,7 +19,7 @@ from prer.runs.folder import RunFolder
 from prer.signals import on_stop
 from prer.sweeps.engines.base import Engine, Outcome, Runs, ended_before
 
-PAUSE = 0.05  # seconds between two polls of the workers: short beside the time of a run
+PAUSE = 0.05  # seconds between two polls of the workers; short compared with a run
 
 
 GRACE = 10  # seconds after SIGTERM before a worker is killed
@@ -33,7 +33,7 @@ class Local(Engine):
     options: tuple[str, ...] = ()  # options of `prer run` for every worker
 
     def run(self, experiments: Iterable[Experiment], out: Path) -> Runs:
-        """Run the experiments that are not finished, each in a process of its own."""
+        """Run the unfinished experiments, each in its own process."""
         return Processes(experiments, out, self.workers, self.options)
 
 
@@ -83,8 +83,8 @@ class Worker:
         self.experiment, self.folder = experiment, RunFolder(experiment.path(out))
         file, self.errors = folder / f"{experiment.folder}.toml", folder / f"{experiment.folder}.err"
         file.write_text(experiment.to_toml(), "utf-8")
-        # A session of its own: otherwise Ctrl-C would also reach it, and our SIGTERM, a second signal, abort its save.
-        # Nothing is ever written to its standard input, which closes when this process ends; then the worker ends, too.
+        # In a new session: otherwise Ctrl-C would reach it, and our SIGTERM, as a second signal, would abort its save.
+        # Its standard input stays empty and is closed when this process ends; then the worker ends, too.
         pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.DEVNULL, "start_new_session": True}
         with self.errors.open("wb") as errors:
             self.process = subprocess.Popen([*command(file, out), *options], stderr=errors, env=environment(), **pipes)
@@ -93,9 +93,9 @@ class Worker:
         """The outcome of the process."""
         self.process.communicate()
         code, lines = self.process.returncode, self.errors.read_text("utf-8", "replace").splitlines()
-        error = lines[-1].removeprefix("prer: ") if lines else f"its process ended with {code}"
+        error = lines[-1].removeprefix("prer: ") if lines else f"its process ended with exit code {code}"
         if code < 0:
-            error = f"its process was ended by {signal.Signals(-code).name}"
+            error = f"its process was killed by {signal.Signals(-code).name}"
         return Outcome(self.experiment, self.folder, error if code else "")
 
 

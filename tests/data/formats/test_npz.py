@@ -39,13 +39,13 @@ def test_an_npz_gives_the_arrays_as_they_are(tmp_path_factory, kind, shape, n, t
 @pytest.mark.parametrize(
     ("more", "said"),
     [
-        ({"x_test": X2[:, :8]}, "other shapes or types"),
-        ({"x_test": X2 / 255}, "other shapes or types"),
-        ({"y_test": Y2.astype(str)}, "numbers and of the other strings"),
+        ({"x_test": X2[:, :8]}, "different shapes or types"),
+        ({"x_test": X2 / 255}, "different shapes or types"),
+        ({"y_test": Y2.astype(str)}, "numbers and those of the other strings"),
         ({"y_test": Y2[:2]}, "3 samples and y has 2 labels"),
         ({"y_train": Y[:2]}, "7 samples and y has 2 labels"),
         ({"y_train": np.where(Y, np.nan, 0)}, "labels are missing"),
-        ({"y_train": np.array(3)}, "lone number"),
+        ({"y_train": np.array(3)}, "a single number"),
     ],
 )
 def test_parts_of_an_npz_must_be_alike(tmp_path, more, said):
@@ -97,22 +97,25 @@ def truncated(path):
 
 
 BAD_FILES = {
-    "objects": (lambda path: np.savez(path, x=np.array([{}, None]), y=LABELS), "it holds Python objects"),
-    "object labels": (lambda path: np.savez(path, x=VECTORS, y=np.array(["a", None] * 10)), "it holds Python objects"),
+    "objects": (lambda path: np.savez(path, x=np.array([{}, None]), y=LABELS), "it contains Python objects"),
+    "object labels": (
+        lambda path: np.savez(path, x=VECTORS, y=np.array(["a", None] * 10)),
+        "it contains Python objects",
+    ),
     "a pickle": (
         lambda path: path.write_bytes(b"\x80\x04\x95\x05\x00\x00\x00\x00\x00\x00\x00K\x05."),
-        "it cannot be read",
+        "it is a pickle",
     ),
     "truncated": (truncated, "it cannot be read"),
-    "no zip": (lambda path: path.write_text("some text\n"), "one column only"),
-    "empty": (lambda path: path.write_bytes(b""), "it cannot be read"),
-    "a folder": (lambda path: path.mkdir(), "no folders with images in it"),
+    "no zip": (lambda path: path.write_text("some text\n"), "only one column"),
+    "empty": (lambda path: path.write_bytes(b""), "it is empty"),
+    "a folder": (lambda path: path.mkdir(), "it contains no folders with images"),
     "text inside": (text_inside, "cannot be read|give numbers"),
     "other names": (lambda path: np.savez(path, data=VECTORS, target=LABELS), "no arrays x, y or x_train, y_train"),
     "no labels": (lambda path: np.savez(path, x=VECTORS), "no arrays x, y"),
     "no samples": (lambda path: np.savez(path, y_train=LABELS), "no arrays x, y"),
     "wrong arrays": (lambda path: np.savez(path, x=VECTORS, y=LABELS[:5]), "20 samples and y has 5 labels"),
-    "one array": (one_npy, "cannot be read|no arrays"),
+    "one array": (one_npy, "only one array"),
     "damaged inside": (flipped, "it cannot be read"),
     "encrypted": (encrypted, "it cannot be read"),
 }

@@ -20,7 +20,7 @@ def test_the_row_of_a_value_is_counted_over_all_batches(tmp_path, monkeypatch):
     monkeypatch.setattr("prer.data.formats.parquet.ROWS_READ", 2)
     for bad, said in (
         (None, "row 4, column 'a': a value is missing"),
-        (1e300, r"row 4, column 'a': 1e\+300 is beyond"),
+        (1e300, r"row 4, column 'a': 1e\+300 does not fit"),
     ):
         pandas.DataFrame({"a": [1.0, 2, 3, bad, 5], "label": range(5)}).to_parquet(tmp_path / "a")
         with pytest.raises(InputError, match=said):
@@ -51,7 +51,7 @@ def test_parquet_without_pyarrow_says_what_to_install(tmp_path, monkeypatch):
     for name in [name for name in sys.modules if name.startswith("pyarrow")]:
         monkeypatch.delitem(sys.modules, name)
     monkeypatch.setattr(builtins, "__import__", without)
-    with pytest.raises(InputError, match=r"/a: Parquet needs pyarrow; pip install pyarrow"):
+    with pytest.raises(InputError, match=r"/a: Parquet files need pyarrow; install it with: pip install pyarrow"):
         read(tmp_path / "a")
 
 
@@ -62,5 +62,5 @@ def test_parquet_that_has_fewer_rows_than_it_says_is_refused():
         def iter_batches(self, *_, **__):
             return [pyarrow.record_batch({"a": [1.0, 2.0], "label": [0, 1]})]
 
-    with pytest.raises(InputError, match="not as many rows as it says"):
+    with pytest.raises(InputError, match="its row count is wrong"):
         parquet._read(Path("a"), Lying(), ["a", "label"], 1, None)

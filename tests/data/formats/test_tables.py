@@ -31,7 +31,7 @@ def test_text_in_a_feature_is_refused_by_row_and_column(tmp_path):
 
 @pytest.mark.parametrize(
     ("label", "said"),
-    [("lable", "no column 'lable', did you mean 'label'"), ("zzzz", "no column 'zzzz'; known are a, b, label")],
+    [("lable", "no column 'lable', did you mean 'label'"), ("zzzz", "no column 'zzzz'; known: a, b, label")],
 )
 def test_an_unknown_label_column_is_refused_with_a_guess(tmp_path, label, said):
     (tmp_path / "a.csv").write_text(ROWS)

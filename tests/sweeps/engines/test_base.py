@@ -35,7 +35,7 @@ def test_a_finished_point_is_not_trained(point):
     [
         ("result.json", "{", "result.json cannot be read"),
         ("experiment.toml", "seeds = ", "is damaged"),
-        ("experiment.toml", "seeds = 9\n", "belongs to another experiment"),
+        ("experiment.toml", "seeds = 9\n", "belongs to a different experiment"),
     ],
 )
 def test_a_folder_that_cannot_be_used_is_an_error(point, file, text, error):

@@ -33,8 +33,8 @@ def test_the_given_number_of_workers_runs_at_a_time_with_one_thread_each(workers
     ("code", "words"),
     [
         ("import sys; print('one', file=sys.stderr); sys.exit('prer: two')", "two"),
-        ("raise SystemExit(3)", "its process ended with 3"),
-        ("import os; os.kill(os.getpid(), 9)", "its process was ended by SIGKILL"),
+        ("raise SystemExit(3)", "its process ended with exit code 3"),
+        ("import os; os.kill(os.getpid(), 9)", "its process was killed by SIGKILL"),
     ],
 )
 def test_the_error_of_a_failed_point_is_its_last_line(workers, code, words):
