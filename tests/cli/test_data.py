@@ -131,5 +131,8 @@ def test_what_is_missing_is_an_error_only_when_it_is_named(tiny, capsys):
     (place / "train-labels-idx1-ubyte.gz").unlink()
     out, _ = said(capsys, "data", "check")
     assert f"mnist: missing  {place / 'train-labels-idx1-ubyte.gz'}\n" in out
-    assert "labels-idx1-ubyte.gz is missing; `prer data fetch" in said(capsys, "data", "check", "mnist", code=2)[1]
+    assert (
+        "labels-idx1-ubyte.gz is missing; download it with: prer data fetch"
+        in said(capsys, "data", "check", "mnist", code=2)[1]
+    )
     assert "train_32x32.mat is missing" in said(capsys, "data", "check", "svhn", code=2)[1]

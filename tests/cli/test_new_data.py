@@ -88,7 +88,7 @@ WRONG = {
     "one more, of text": (lambda f: f.assign(city="rome"), r"\(unknown: 'city'\)"),
     "another name": (
         lambda f: f.rename(columns={"age": "AGE"}),
-        "missing: 'age'; unknown: 'AGE'.; add .* and leave",
+        "missing: 'age'; unknown: 'AGE'.; add .* and remove",
     ),
     "many more": (lambda f: f.assign(**{f"c{i}": 1 for i in range(9)}), "'c0', 'c1', 'c2', 'c3', 'c4' and 4 more"),
     "text": (lambda f: f.assign(age="old"), r"row 1, column 'age' holds text \('old'\); encode it as numbers"),
@@ -143,7 +143,7 @@ def test_a_model_without_names_tells_the_label_by_the_number_of_columns(tmp_path
         answers.append(predicted(folder, tmp_path / name, capsys, "--task", "1")[0])
     assert answers[0] == answers[1]
     frame.assign(more=1).to_csv(tmp_path / "c.csv", index=False)
-    assert "trained on 4 features, and the table has 6 columns" in refused(folder, tmp_path / "c.csv", capsys)
+    assert "trained on 4 features, but the table has 6 columns" in refused(folder, tmp_path / "c.csv", capsys)
 
 
 def test_a_model_that_was_written_before_is_read_as_before(model, tmp_path, capsys):
@@ -229,7 +229,7 @@ def test_images_keep_their_size_where_none_was_set(seen, tmp_path, capsys):
     assert labels == ["ant"] * 4 + ["bee"] * 4 and "8 of 8" in err
     Image.new("L", (14, 9)).save(folder / "bee" / "3.png")
     err = refused(seen[1], folder, capsys)
-    assert re.search(r"bee/3.png: it has 14x9 pixels, and the model was trained on images of 12x12; resize it", err)
+    assert re.search(r"bee/3.png: it has 14x9 pixels, but the model was trained on images of 12x12; resize it", err)
     err = refused(seen[1], folder / "bee" / "3.png", capsys)
     assert re.search(r"3.png: it has 14x9 pixels", err)
 
@@ -255,4 +255,4 @@ def test_what_a_model_cannot_be_asked_is_said(model, seen, tmp_path, capsys):
     table().to_csv(tmp_path / "x.csv", index=False)
     assert "the model was trained on images, but this is a table" in refused(seen[0], tmp_path / "x.csv", capsys)
     (tmp_path / "empty").mkdir()
-    assert "no images in it" in refused(seen[0], tmp_path / "empty", capsys)
+    assert "it contains no images" in refused(seen[0], tmp_path / "empty", capsys)

@@ -28,7 +28,7 @@ def test_samples_to_predict_come_in_many_forms(finished, tmp_path, capsys):
 
 def test_a_pickle_is_not_read(finished, tmp_path):
     np.save(tmp_path / "x.npy", np.array([object()]), allow_pickle=True)
-    with pytest.raises(InputError, match="holds Python objects"):
+    with pytest.raises(InputError, match="contains Python objects"):
         samples(tmp_path / "x.npy", Model(finished).reading)
 
 
