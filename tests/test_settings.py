@@ -151,10 +151,10 @@ def test_values_become_the_types_of_their_settings():
 @pytest.mark.parametrize(
     ("table", "said"),
     [
-        ({"share": 10**400}, "some.share has more digits than a number can have here; take a smaller one"),
+        ({"share": 10**400}, "some.share is too large for a number; choose a smaller one"),
         ({"share": 2}, "some.share=2.0: take from 0 to 1"),
         ({"count": 0}, "some.count=0: take 1 or more"),
-        ({"count": "many"}, "some.count='many': expected a whole number or auto here"),
+        ({"count": "many"}, "some.count='many': expected a whole number or auto"),
         ({"sizes": []}, "some.sizes=[]: give one value at least"),
         ({"label": True}, "some.label=True: expected a label"),
         ({"label": "a\ud800"}, "some.label='a\\ud800': this is not text in UTF-8"),

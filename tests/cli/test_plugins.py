@@ -13,7 +13,7 @@ from prer.runs.folder import RunFolder
 
 pytestmark = pytest.mark.usefixtures("no_terminal")
 RUN = ["run", "stream.data=my.npz", "learner.name=pulled", *TINY, "--quiet"]
-UNKNOWN = "unknown learner 'pulled'; known are naive,"
+UNKNOWN = "unknown learner 'pulled'; known: naive,"
 WHAT_TO_DO = "a learner of your own is given with --plugin FILE"
 
 
@@ -93,7 +93,7 @@ def test_the_command_that_goes_on_names_the_plugins(tmp_path, plugin, number):
 
     code, _, err = ended(begun([*RUN, "--plugin", plugin], before))
     assert code == 128 + number
-    assert err.endswith(f" --plugin {plugin}\n") and "go on with: prer resume runs/my-npz-pulled-" in err
+    assert err.endswith(f" --plugin {plugin}\n") and "resume with: prer resume runs/my-npz-pulled-" in err
     again = err.split("prer ", 1)[1].split()
     assert ended(begun([*again, "--quiet"]))[0] == 0
 
@@ -130,7 +130,7 @@ def test_a_sweep_passes_plugins_to_its_workers(capsys, tmp_path, plugin):
     code, out, err = outcome(capsys, "sweep", "sweep.toml", "--workers", 2, "--plugin", "a b/mine.py")
     assert (code, err) == (0, "") and out.count("my-npz-pulled-") >= 2
     out = said(capsys, "sweep", "best", "sweep.toml", "--plugin", file.relative_to(tmp_path))
-    assert "run it by: prer run best.toml --plugin 'a b/mine.py'\n" in out
+    assert "run it with: prer run best.toml --plugin 'a b/mine.py'\n" in out
     registry._registered.clear()
     file.write_text(PULLED + "\n# changed\n")
     code, out, _ = outcome(capsys, "sweep", "sweep.toml", "--plugin", file)

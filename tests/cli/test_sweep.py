@@ -41,7 +41,10 @@ WRONG = {
     "unknown axis": (AXES + '"leraner.lr" = [1]', "unknown key 'axes.leraner', did you mean 'learner'?"),
     "unknown setting": (AXES + '"learner.rl" = [1.0]', "point 1 of the sweep (learner.rl=1.0): unknown key"),
     "axis of names": (AXES + 'name = ["a"]', "a name does not change the experiment"),
-    "wrong value": (AXES + '"learner.lr" = [0.1, "x"]', "point 2 of the sweep (learner.lr='x'): learner.lr='x': a"),
+    "wrong value": (
+        AXES + '"learner.lr" = [0.1, "x"]',
+        "point 2 of the sweep (learner.lr='x'): learner.lr='x': expected a",
+    ),
     "wrong in all": ("seeds = 0", "point 1 of the sweep (): seeds=0"),
     "another learner's": (
         AXES + '"learner.name" = ["naive"]\n"learner.density.blocks" = [2]',
