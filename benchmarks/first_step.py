@@ -17,11 +17,10 @@ from prer.runs.environment import environment
 
 TIMES = 5
 FIRST_EPOCH = """
-import time, sys, io, tempfile
+import time, sys, tempfile
 from pathlib import Path
-from rich.console import Console
-import prer.run
-from prer.experiment import Experiment
+import prer.runs.run
+from prer.runs.experiment import Experiment
 from prer.runs.folder import RunFolder
 begin, event = time.perf_counter(), RunFolder.event
 def first(self, about):
