@@ -122,7 +122,7 @@ def sweeps(data, method, path, kind):
         own = {"learner.lr": rates[optimiser], "learner.epochs": epochs} | draws
         above = {"stream": {"data": path, "validation": 0.2}, "learner": {"optimiser": optimiser}, "seeds": list(SEEDS)}
         tables = merged(base(data, method), above)
-        yield Sweep.parse(tables | {"budget": budget // len(optimisers), "draw": draw + number, "draws": own})
+        yield Sweep.parse(tables | {"budget": budget // len(optimisers), "random_seed": draw + number, "draws": own})
 
 
 def search(options):

@@ -13,10 +13,8 @@ from prer.text import did_you_mean
 
 Auto = Literal["auto"]
 # The schema version is part of every experiment's hash: raise it when a default changes. A new setting needs no new
-# version. MOVED lists the renamed settings of a stream, `learners/migration.py` those of learners, so that files with
-# the old names can still be read.
+# version, and neither does one that is renamed, if `migration.py` lists it.
 SCHEMA = 2
-MOVED = {"stream.draw": "stream.shuffle_seed"}
 
 
 def setting(default: Any, help: str, *, low: float | None = None, high: float | None = None) -> Any:
@@ -59,23 +57,6 @@ def build(kind: type, table: Mapping[str, Any], prefix: str, others: Mapping[str
     """Build a settings object from a table and validate it; `others` maps keys that belong elsewhere to a hint."""
     check_keys(table, [f.name for f in fields(kind)], f"{prefix}.", others)
     return kind(**checked(kind, table, f"{prefix}."))
-
-
-def moved(tables: Mapping[str, Any]) -> dict[str, Any]:
-    """Return an experiment's tables with all settings under their current names.
-
-    Example:
-        >>> moved({"stream": {"data": "digits", "draw": 3}})
-        {'stream': {'data': 'digits', 'shuffle_seed': 3}}
-    """
-    result = {key: dict(value) if isinstance(value, Mapping) else value for key, value in tables.items()}
-    for old, new in MOVED.items():
-        (table, key), (_, name) = old.split("."), new.split(".")
-        if isinstance(result.get(table), dict) and key in result[table]:
-            if name in result[table]:
-                raise InputError(f"{old} is called {new} now, and both are given; leave {old} out")
-            result[table][name] = result[table].pop(key)
-    return result
 
 
 def values_of(settings: Any) -> dict[str, Any]:

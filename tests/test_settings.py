@@ -6,8 +6,9 @@ from typing import Literal
 import pytest
 
 from prer.errors import InputError
+from prer.migration import MOVED, moved
 from prer.runs.experiment import Experiment
-from prer.settings import MOVED, Auto, build, chosen, moved, setting
+from prer.settings import Auto, build, chosen, setting
 from prer.streams.config import StreamConfig
 
 

@@ -85,13 +85,20 @@ def _quoted(text: str) -> str:
 )
 @click.option("--seed", default=0, show_default=True, type=click.IntRange(0), help="Index of the run's seed, from 0.")
 @click.option(
-    "--draw", default=0, show_default=True, type=click.IntRange(0), help="A different number gives different samples."
+    "--noise-seed",
+    "--draw",
+    default=0,
+    show_default=True,
+    type=click.IntRange(0),
+    help="A different number gives different samples.",
 )
 @click.option(
     "-o", "file", type=click.Path(path_type=Path), help="Output file, .png (images) or .npy.  [default: CLASS.png]"
 )
 @with_plugins
-def sample(model: Path, label: str, count: int, task: int | None, seed: int, draw: int, file: Path | None) -> None:
+def sample(
+    model: Path, label: str, count: int, task: int | None, seed: int, noise_seed: int, file: Path | None
+) -> None:
     """Generate new samples of a class from a model's memory.
 
     \b
@@ -100,4 +107,4 @@ def sample(model: Path, label: str, count: int, task: int | None, seed: int, dra
     from prer.models.model import Model
     from prer.models.samples import write
 
-    echo(f"Written: {write(Model(model).sample(label, count, task, seed, draw), label, file)}")
+    echo(f"Written: {write(Model(model).sample(label, count, task, seed, noise_seed), label, file)}")

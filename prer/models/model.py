@@ -23,8 +23,8 @@ from prer.disk import content, durable, room
 from prer.errors import InputError
 from prer.learners import Learner
 from prer.learners.interfaces import Generates, Recognises, generator_of
-from prer.learners.migration import present, present_name
 from prer.learners.registry import find
+from prer.migration import present, present_name
 from prer.settings import build, values_of
 from prer.streams.stream import Stream
 from prer.streams.task import Label, Task, Together
@@ -117,7 +117,9 @@ class Model:
         return [names[answer] for answer, _ in most], [count / len(self.learner.address_.seeds) for _, count in most]
 
     @torch.no_grad()
-    def sample(self, label: Label | str, count: int, task: int | None = None, seed: int = 0, draw: int = 0) -> Tensor:
+    def sample(
+        self, label: Label | str, count: int, task: int | None = None, seed: int = 0, noise_seed: int = 0
+    ) -> Tensor:
         """Generate samples of a class from memory alone: images as bytes [n, C, H, W], vectors in their original scale.
 
         Args:
@@ -125,7 +127,7 @@ class Model:
             count: number of samples.
             task: the task of the class, if several have it; by default the last.
             seed: index of the run's seed that generates.
-            draw: a different number gives different samples.
+            noise_seed: a different number gives different samples.
         """
         self._check(task)
         ids = range(len(self.labels)) if task is None else self.learner.tasks_[task - 1]
@@ -136,7 +138,7 @@ class Model:
             raise InputError(f"seed {seed} does not exist; give 0 to {len(self.learner.address_.seeds) - 1}")
         address = self.learner.address_
         asked = torch.full((len(address.seeds), count), known[str(label)], device=address.device)
-        return as_data(self.learner, generator_of(self.learner).generate(asked, address / "sample" / draw))[seed]
+        return as_data(self.learner, generator_of(self.learner).generate(asked, address / "sample" / noise_seed))[seed]
 
     def answers(self, task: int | None = None) -> list[Label]:
         """Labels that a task's head can predict; without a task, all labels."""

@@ -121,8 +121,8 @@ def _scatter(
 
 def save(figure: Figure, out: Path) -> list[Path]:
     """Write the figure as SVG, PDF and PNG, the same bytes for the same figure."""
-    drawn = {kind: io.BytesIO() for kind in DATES}
+    files = {kind: io.BytesIO() for kind in DATES}
     with matplotlib_defaults(STYLE):
         for kind, dates in DATES.items():
-            figure.savefig(drawn[kind], format=kind, metadata=dates, dpi=200)
-    return write_into(out, {f"figure2.{kind}": data.getvalue() for kind, data in drawn.items()}, "--out")
+            figure.savefig(files[kind], format=kind, metadata=dates, dpi=200)
+    return write_into(out, {f"figure2.{kind}": data.getvalue() for kind, data in files.items()}, "--out")

@@ -133,7 +133,7 @@ def _fields(cell: Cell) -> tuple[str, str]:
 
 def show(console: Console, table: Table) -> None:
     """Print the table on a terminal or in a log."""
-    from rich.table import Table as Drawn
+    from rich.table import Table as Grid
     from rich.text import Text
 
     from prer.terminal.console import say, whole
@@ -141,12 +141,12 @@ def show(console: Console, table: Table) -> None:
     say(console, table.caption, "italic")  # a title of the table itself would be wrapped to its width
     # A terminal wraps sentences; a log has one line for each row, for searching. No number is so long.
     fold = console.is_terminal and any(len(str(cell)) > LONG for row in table.rows for cell in row)
-    drawn = Drawn(show_lines=fold)
+    grid = Grid(show_lines=fold)
     for column, number in zip(table.columns, numbers(table), strict=True):
-        drawn.add_column(Text(column), justify="right" if number else "left", max_width=LONG if fold else None)
+        grid.add_column(Text(column), justify="right" if number else "left", max_width=LONG if fold else None)
     for row in table.rows:
-        drawn.add_row(*(Text(str(cell)) for cell in row))
-    whole(console, drawn)
+        grid.add_row(*(Text(str(cell)) for cell in row))
+    whole(console, grid)
     for note in table.notes:
         say(console, note)
 

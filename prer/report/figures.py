@@ -65,13 +65,13 @@ MOST_LINES, MOST_BARS, MOST_POINTS = 12, 60, 1500
 P = ParamSpec("P")
 
 
-def _figure(draw: Callable[P, Figure]) -> Callable[P, Figure]:
-    """Decorate a function to draw in our style, whatever a matplotlibrc or a notebook has set."""
+def _figure(plot: Callable[P, Figure]) -> Callable[P, Figure]:
+    """Decorate a function to plot in our style, whatever a matplotlibrc or a notebook has set."""
 
-    @wraps(draw)
+    @wraps(plot)
     def styled(*args: P.args, **kwargs: P.kwargs) -> Figure:
         with matplotlib_defaults(STYLE):
-            return draw(*args, **kwargs)
+            return plot(*args, **kwargs)
 
     return styled
 
@@ -169,8 +169,8 @@ def memory(floats: Sequence[float], transient: Sequence[float]) -> Figure:
     """Scalars kept of the past after each task, and those of temporary copies during its training."""
     figure, axes = _axes(SIZE, "Memory after each task", "task", "thousand numbers")
     at = np.arange(1, len(floats) + 1)
-    drawn = axes.bar if len(at) <= MOST_BARS else axes.fill_between
-    kept: Any = drawn(at, np.asarray(floats) / 1000, color=colour(0))
+    plot = axes.bar if len(at) <= MOST_BARS else axes.fill_between
+    kept: Any = plot(at, np.asarray(floats) / 1000, color=colour(0))
     handles, names = [kept], ["kept"]
     if any(transient):
         copies = axes.plot(at, np.asarray(transient) / 1000, color=colour(1), marker="D", linestyle="--")
@@ -185,16 +185,16 @@ def memory(floats: Sequence[float], transient: Sequence[float]) -> Figure:
 def agreement(values: np.ndarray, labels: Sequence[str], fading: Sequence[bool]) -> Figure:
     """Per cent of each class's samples that are classified correctly [classes, M]; NaN where not measured."""
     figure, axes = _axes(SIZE, "Class agreement of the memory's samples", "after task", "agreement in %")
-    drawn = []
+    lines = []
     for index, (of_class, fades) in enumerate(zip(values, fading, strict=True)):
         style: dict[str, Any] = {"lw": 2.6, "marker": "v"} if fades else {"lw": 1.2, "marker": "o", "ms": 3}
         at = np.nonzero(np.isfinite(of_class))[0]
-        drawn += axes.plot(at + 1, of_class[at], color=colour(index), linestyle=LINES[index // 8 % 4], **style)
+        lines += axes.plot(at + 1, of_class[at], color=colour(index), linestyle=LINES[index // 8 % 4], **style)
     axes.xaxis.set_major_locator(MaxNLocator(integer=True))
     names = [f"{label} fades" if fades else label for label, fades in zip(labels, fading, strict=True)]
     chosen = [i for i in range(len(labels)) if fading[i] or len(labels) <= 10][:12]
     if chosen:
-        _legend(axes, [drawn[i] for i in chosen], [names[i] for i in chosen])
+        _legend(axes, [lines[i] for i in chosen], [names[i] for i in chosen])
     return figure
 
 

@@ -122,16 +122,16 @@ def _add_generated(learner: Learner, stream: Stream, classes: list[Class]) -> No
             class_.rows["rebuilt"] = _shown(learner, decoder(z[:, :SHOWN]))
         made = generator_of(learner).generate(ids, address)
         class_.rows["samples"] = _shown(learner, made)
-        drawn = (
+        generated = (
             density.sample(ids, address, getattr(learner, "temperature", 1.0)) if density else learner.encoder_(made)
         )
         real.append(z[0])
-        sampled.append(drawn[0])
+        sampled.append(generated[0])
     mean = torch.cat(real).mean(0)
     # With torch, whose threads are limited; NumPy would use all cores, and its threads wait for one another.
     axes = torch.linalg.svd(torch.cat(real) - mean, full_matrices=False)[2][:2].T
-    for class_, z, drawn in zip(classes, real, sampled, strict=True):
-        class_.real, class_.sampled = ((z - mean) @ axes).numpy(), ((drawn - mean) @ axes).numpy()
+    for class_, z, generated in zip(classes, real, sampled, strict=True):
+        class_.real, class_.sampled = ((z - mean) @ axes).numpy(), ((generated - mean) @ axes).numpy()
 
 
 def _shown(learner: Learner, x: Tensor) -> np.ndarray:

@@ -33,8 +33,8 @@ def build(runs: Sequence[Run], complaints: Sequence[str] = (), watch: int = 0) -
         complaints: sentences about folders that hold no run.
         watch: seconds after which the page reloads itself; 0: never.
     """
-    full, drawing = len(runs) <= MOST_FULL, PageFigures()
-    views = [view(run, i, full, len(runs) <= MOST_LOADED, drawing) for i, run in enumerate(runs)]
+    full, plots = len(runs) <= MOST_FULL, PageFigures()
+    views = [view(run, i, full, len(runs) <= MOST_LOADED, plots) for i, run in enumerate(runs)]
     script = (HERE / "page.js").read_text("utf-8")
     about: dict[str, Any] = {"views": views, "complaints": complaints, "watch": watch, "version": __version__}
     about |= {"script": Markup(script), "style": Markup((HERE / "page.css").read_text("utf-8"))}
@@ -44,7 +44,7 @@ def build(runs: Sequence[Run], complaints: Sequence[str] = (), watch: int = 0) -
     if len(runs) > 1:
         known = columns(runs)
         about |= {"columns": list(known.values()), "rows": [row(run, known) for run in runs], "tests": tests(runs)}
-        about |= {"costs": _costs(runs, drawing)}
+        about |= {"costs": _costs(runs, plots)}
     return _templates().get_template("page.html").render(about) + "\n"
 
 
@@ -55,7 +55,7 @@ def _templates() -> Environment:
     return environment
 
 
-def _costs(runs: Sequence[Run], drawing: PageFigures) -> list[dict[str, Any]]:
+def _costs(runs: Sequence[Run], plots: PageFigures) -> list[dict[str, Any]]:
     from prer.report import figures
 
     found = []
@@ -63,7 +63,7 @@ def _costs(runs: Sequence[Run], drawing: PageFigures) -> list[dict[str, Any]]:
         if len(x) > 1:
             alt = f"Points: Accuracy of {len(x)} runs against {name}. The numbers are in the table of runs."
             found.append(
-                {"svg": drawing(figures.trade_off(x, y, groups, name), alt), "caption": f"Accuracy against {name}."}
+                {"svg": plots(figures.trade_off(x, y, groups, name), alt), "caption": f"Accuracy against {name}."}
             )
     return found
 

@@ -18,21 +18,21 @@ from prer.text import excerpt
 
 KEPT = ("memory_floats", "transient_floats")
 MOST_PHASES = 6
-BACKGROUND = 150  # embeddings of all classes, drawn behind those of one class
+BACKGROUND = 150  # embeddings of all classes, plotted behind those of one class
 
 
 class PageFigures:
-    """Draws the figures of a page and numbers them."""
+    """Plots the figures of a page and numbers them."""
 
     def __init__(self) -> None:
-        self.drawn = 0
+        self.count = 0
 
     def __call__(self, figure: Any, alt: str) -> Markup:
         """A figure as inline SVG."""
         from prer.report.inline import inlined
 
-        self.drawn += 1
-        return inlined(figure, alt, self.drawn)
+        self.count += 1
+        return inlined(figure, alt, self.count)
 
     def of_run(self, run: Run) -> Iterator[dict[str, Any]]:
         """The figures of one run for which there is data."""

@@ -56,7 +56,7 @@ class View:
     run: Run
     number: int
     full: bool  # with figures, or compact because there are many runs
-    drawing: PageFigures
+    plots: PageFigures
     memory: MemoryView | None = None
     environment: list[tuple[str, str]] = field(default_factory=list)
     warnings: list[str] = field(default_factory=list)
@@ -149,13 +149,13 @@ class View:
     @property
     def figures(self) -> Iterator[dict[str, Any]]:
         """Accuracy over time, losses, time, memory: those for which there is data."""
-        yield from self.drawing.of_run(self.run) if self.full else ()
+        yield from self.plots.of_run(self.run) if self.full else ()
 
     @property
     def cards_of_classes(self) -> list[dict[str, Any]]:
         """Figures of the memory's samples and embeddings of each class."""
         memory = self.memory
-        return self.drawing.of_classes(memory.classes[:MOST_CLASSES]) if memory and memory.generates else []
+        return self.plots.of_classes(memory.classes[:MOST_CLASSES]) if memory and memory.generates else []
 
     @property
     def classes(self) -> list[tuple[str, str]]:
@@ -164,14 +164,14 @@ class View:
         return [(c.label, _spread(c.accuracy or [])) for c in known[:MOST_ROWS]]
 
 
-def view(run: Run, number: int, full: bool, load: bool, drawing: PageFigures) -> View:
+def view(run: Run, number: int, full: bool, load: bool, plots: PageFigures) -> View:
     """The view of one run; with `full` its figures, with `load` its memory."""
     record = RunFolder(run.path)
     environment = settings({key: value for key, value in record.environment.items() if key not in UNSENT})
     warnings = [excerpt(warning, 1000) for warning in record.warnings[:MOST_WARNINGS]]
     if full:
         warnings += list(run.story.warnings.values())[-MOST_WARNINGS:]
-    return View(run, number, full, drawing, remembered(run) if load else None, environment, warnings)
+    return View(run, number, full, plots, remembered(run) if load else None, environment, warnings)
 
 
 def _cell(value: float, lowest: float) -> dict[str, Any]:

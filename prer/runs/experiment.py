@@ -20,11 +20,11 @@ from prer.data.catalogue import CATALOGUE
 from prer.disk import MOST_TOML
 from prer.errors import InputError
 from prer.learners import LEARNERS, Learner
-from prer.learners.migration import former, present, present_name
 from prer.learners.registry import find
+from prer.migration import former, moved, present_name
 from prer.presets import recommended
 from prer.runs.legacy import hash_of_schema_1
-from prer.settings import SCHEMA, Options, build, check_keys, chosen, moved, typed, values_of
+from prer.settings import SCHEMA, Options, build, check_keys, chosen, typed, values_of
 from prer.streams.config import StreamConfig
 from prer.text import did_you_mean
 from prer.version import __version__
@@ -60,11 +60,15 @@ class Experiment:
     @classmethod
     def parse(cls, values: Mapping[str, Any], overrides: Sequence[str] = (), *, presets: bool = True) -> Experiment:
         """An experiment from tables and from overrides such as `learner.epochs=5`; other settings have defaults."""
-        sources = [values, *map(parse_override, overrides)]
-        kind = _learner_of(sources)
+        return cls.layered([values, *map(parse_override, overrides)], presets=presets)
+
+    @classmethod
+    def layered(cls, layers: Sequence[Mapping[str, Any]], *, presets: bool = True) -> Experiment:
+        """An experiment from tables, of which later ones override earlier ones."""
+        kind = _learner_of(layers)
         tables: dict[str, Any] = {}
-        for source in sources:
-            tables = merged(tables, _present(source, kind))
+        for layer in layers:
+            tables = merged(tables, moved(layer, kind))
         check_keys(tables, KEYS, "", {f.name: f"did you mean 'stream.{f.name}'?" for f in fields(StreamConfig)})
         for table in ("stream", "learner"):
             if not isinstance(tables.setdefault(table, {}), dict):
@@ -252,14 +256,6 @@ def _learner_of(sources: Iterable[Mapping[str, Any]]) -> Any:
     """The name of the learner: the last that is given."""
     tables = [source["learner"] for source in sources if isinstance(source.get("learner"), Mapping)]
     return next((table["name"] for table in reversed(tables) if "name" in table), "prer")
-
-
-def _present(tables: Mapping[str, Any], learner: str) -> dict[str, Any]:
-    """Tables with every setting where it is now."""
-    result = moved(tables)
-    if isinstance(result.get("learner"), dict):
-        result["learner"] = present(result["learner"], learner)
-    return result
 
 
 def _toml_table(name: str, settings: Any, values: Mapping[str, Any]) -> list[str]:

@@ -17,8 +17,8 @@ from filelock import FileLock, Timeout
 
 from prer.disk import MOST_TOML, checksum, content, finite, replace_file
 from prer.errors import InputError
+from prer.migration import moved_run, present_key
 from prer.runs.environment import environment
-from prer.settings import MOVED, moved
 from prer.text import excerpt
 from prer.version import __version__
 
@@ -257,15 +257,13 @@ class RunFolder:
             what = "is not a run folder: its experiment.toml cannot be read or is empty; give one written by `prer run`"
             raise InputError(f"{self.path} {what}")
         with suppress(InputError):  # a setting under both names: the run can be shown, but not resumed
-            tables = moved(tables)
+            tables = moved_run(tables)
         return tables
 
     def setting(self, key: str) -> str:
         """One setting of the experiment by its dotted key, as text; "-" where the experiment has no such setting."""
-        value: Any = self.experiment
-        for part in MOVED.get(key, key).split("."):
-            value = value.get(part, "-") if isinstance(value, dict) else "-"
-        return str(value)
+        tables = self.experiment
+        return next((str(value) for name in (key, present_key(key)) if (value := _at(tables, name)) != "-"), "-")
 
     def event(self, event: dict[str, Any]) -> None:
         """Append one event."""
@@ -358,3 +356,10 @@ def _whole(result: dict[str, Any]) -> bool:
         and 0 not in tasks
         and len(result["matrix"]) == len(result["seeds"])
     )
+
+
+def _at(tables: Any, key: str) -> Any:
+    """The value at a dotted key of nested tables; "-" if there is none."""
+    for part in key.split("."):
+        tables = tables.get(part, "-") if isinstance(tables, dict) else "-"
+    return tables

@@ -6,8 +6,7 @@ import hashlib
 import json
 from typing import TYPE_CHECKING, Any
 
-from prer.learners.migration import SWITCHES, former
-from prer.settings import MOVED
+from prer.migration import MOVED, SWITCHES, former
 
 if TYPE_CHECKING:
     from prer.runs.experiment import Experiment

@@ -4,18 +4,19 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from prer.address import Address
 from prer.errors import InputError
+from prer.migration import former_key, moved, present_key
 from prer.runs.experiment import KEYS, Experiment, merged, nested, parse_override, reading, tables_of
-from prer.settings import MOVED, check_keys, moved, typed
+from prer.settings import check_keys, typed
 from prer.sweeps.distributions import Choice, Range, as_draw, as_list
 
-OWN_KEYS = ("base", "budget", "draw", "axes", "draws")
+OWN_KEYS = ("base", "budget", "random_seed", "draw", "axes", "draws")  # draw: the former name of random_seed
 MOST_POINTS = 100_000
 PATIENCE = 30  # about n log n draws find all of n equally likely values; 30 n draws miss none
 
@@ -25,45 +26,44 @@ class Sweep:
     """Many experiments: every combination of the axes, each with the same random settings.
 
     Attributes:
-        shared: what all points share, as the tables of an experiment.
+        shared: the settings of all points, as tables of an experiment, of which later ones override earlier ones.
         axes: the values of each key.
         draws: the distribution of each sampled key.
         budget: the number of random settings for each combination.
-        draw: the seed of the random settings.
+        random_seed: the seed of the random settings.
     """
 
-    shared: Mapping[str, Any]
+    shared: Sequence[Mapping[str, Any]]
     axes: Mapping[str, Sequence[Any]]
     draws: Mapping[str, Choice | Range]
     budget: int = 1
-    draw: int = 0
+    random_seed: int = 0
 
     @classmethod
     def read(cls, path: Path, overrides: Sequence[str] = ()) -> Sweep:
         """A sweep from a TOML file; an override applies to all points, and replaces an axis or draw of the same key."""
         with reading(path, "a sweep in TOML"):
-            given: dict[str, Any] = {}
-            for override in overrides:
-                given = merged(given, moved(parse_override(override)))
-            tables = merged(moved(tables_of(path)), given)
-            return cls.parse(tables, _base(tables, path), set(_leaves(given)))
+            tables, given = moved(tables_of(path)), [parse_override(override) for override in overrides]
+            own = {key: value for layer in given for key, value in layer.items() if key in OWN_KEYS}
+            return cls.parse(merged(tables, own), _base(merged(tables, own), path), given)
 
     @classmethod
     def parse(
-        cls, tables: Mapping[str, Any], base: Mapping[str, Any] | None = None, fixed: Set[str] = frozenset()
+        cls, tables: Mapping[str, Any], base: Mapping[str, Any] | None = None, given: Sequence[Mapping[str, Any]] = ()
     ) -> Sweep:
-        """A sweep from its tables, merged over those of a base; keys in `fixed` are neither axes nor sampled."""
-        tables = moved(tables)
+        """A sweep from its tables, over those of a base; settings that are `given` are neither axes nor sampled."""
+        tables, fixed = moved(tables), {present_key(key) for layer in given for key in _leaves(layer)}
         check_keys(tables, (*OWN_KEYS, *KEYS), "", {})
         axes = {key: as_list(value, f"axes.{key}") for key, value in _table(tables, "axes").items()}
         draws = {key: as_draw(value, f"draws.{key}") for key, value in _table(tables, "draws").items()}
         for key in axes.keys() & draws.keys():
             raise InputError(f"{key!r} is both in axes and in draws; remove it from one of them")
-        numbers = {"budget": _budget(tables, bool(draws)), "draw": _whole(tables, "draw", 0, 0)}
-        shared = merged(moved(base or {}), {key: value for key, value in tables.items() if key in KEYS})
-        axes = {key: values for key, values in axes.items() if key not in fixed}
-        draws = {key: draw for key, draw in draws.items() if key not in fixed}
-        return cls(shared=shared, axes=axes, draws=draws, **numbers)
+        numbers = {"budget": _budget(tables, bool(draws)), "random_seed": _random_seed(tables)}
+        own = {key: value for key, value in tables.items() if key in KEYS}
+        axes = {key: values for key, values in axes.items() if present_key(key) not in fixed}
+        draws = {key: draw for key, draw in draws.items() if present_key(key) not in fixed}
+        of_points = [{key: value for key, value in layer.items() if key not in OWN_KEYS} for layer in given]
+        return cls(shared=[base or {}, own, *of_points], axes=axes, draws=draws, **numbers)
 
     @property
     def keys(self) -> tuple[str, ...]:
@@ -103,15 +103,13 @@ class Sweep:
         raise AssertionError  # not reached: the loop is infinite
 
     def _bits(self, key: str, index: int) -> int:
-        # The address holds only the key and the index, so that another axis or draw does not change the others.
-        return int((Address((self.draw,)) / "sweep" / key / index).bits(1)[0, 0])
+        # The address holds only the index and the key, by its former name: the values of a setting do not change with
+        # other settings, or if it is renamed.
+        return int((Address((self.random_seed,)) / "sweep" / former_key(key) / index).bits(1)[0, 0])
 
     def _point(self, number: int, settings: Mapping[str, Any]) -> Experiment:
-        tables = dict(self.shared)
-        for key, value in settings.items():
-            tables = merged(tables, nested(key.split("."), value))
         try:
-            return Experiment.parse(tables)
+            return Experiment.layered([*self.shared, *(nested(key.split("."), v) for key, v in settings.items())])
         except InputError as error:
             chosen = ", ".join(f"{key}={value!r}" for key, value in settings.items())
             raise InputError(f"point {number} of the sweep ({chosen}): {error}") from None
@@ -142,7 +140,7 @@ def _table(tables: Mapping[str, Any], name: str) -> dict[str, Any]:
     )
     # Whether a setting exists depends on the learner, so each point checks that.
     check_keys([key.split(".")[0] for key in table], [key for key in KEYS if key != "name"], f"{name}.", others)
-    return {MOVED.get(key, key): value for key, value in table.items()}
+    return {key if key.startswith("learner.") else present_key(key): value for key, value in table.items()}
 
 
 def _budget(tables: Mapping[str, Any], draws: bool) -> int:
@@ -151,6 +149,12 @@ def _budget(tables: Mapping[str, Any], draws: bool) -> int:
     if "budget" in tables and not draws:
         raise InputError("budget applies only with [draws]; leave it out, or add draws")
     return _whole(tables, "budget", 1, 1)
+
+
+def _random_seed(tables: Mapping[str, Any]) -> int:
+    if "random_seed" in tables and "draw" in tables:
+        raise InputError("draw is called random_seed now, and both are given; leave draw out")
+    return _whole(tables, "draw" if "draw" in tables else "random_seed", 0, 0)
 
 
 def _whole(tables: Mapping[str, Any], key: str, default: int, low: int) -> int:

@@ -14,7 +14,7 @@ from prer.errors import RunError
 SIGPIPE = 13  # its number everywhere; Windows does not have it
 
 
-class Stream(io.TextIOBase):
+class Output(io.TextIOBase):
     """A standard stream. It escapes what its encoding lacks, and its errors are not mistaken for those of a file.
 
     It has no `buffer`, so click does not write UTF-8 to a stream that is ASCII.
@@ -77,10 +77,10 @@ class Stream(io.TextIOBase):
 
 @contextmanager
 def standard_streams() -> Iterator[None]:
-    """Route standard output and standard error, where they exist, through `Stream`."""
+    """Route standard output and standard error, where they exist, through `Output`."""
     with ExitStack() as stack:
         if sys.stdout is not None:
-            stack.enter_context(redirect_stdout(Stream(sys.stdout, "standard output")))
+            stack.enter_context(redirect_stdout(Output(sys.stdout, "standard output")))
         if sys.stderr is not None:
-            stack.enter_context(redirect_stderr(Stream(sys.stderr, "standard error")))
+            stack.enter_context(redirect_stderr(Output(sys.stderr, "standard error")))
         yield

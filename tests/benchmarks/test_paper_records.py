@@ -7,10 +7,9 @@ import shutil
 import pytest
 from support.benchmarks import packed_runs, script
 
-from prer.learners.migration import DENSITY, SWITCHES, former
+from prer.migration import DENSITY, SWITCHES, former, moved
 from prer.runs.discovery import discover
 from prer.runs.folder import RunFolder
-from prer.settings import moved
 
 paper_records = script("paper_records")
 

@@ -45,7 +45,7 @@ def test_without_a_task_a_prediction_does_not_depend_on_the_other_rows(alone):
 
 def test_samples_are_of_the_asked_class_and_drawn_anew_by_number(alone):
     model = Model(alone)
-    one, again, other = model.sample(3, 5), model.sample("3", 5), model.sample(3, 5, draw=1)
+    one, again, other = model.sample(3, 5), model.sample("3", 5), model.sample(3, 5, noise_seed=1)
     assert one.shape == (5, 1, 8, 8) and one.dtype == torch.uint8
     assert torch.equal(one, again) and not torch.equal(one, other)
     assert not torch.equal(one, model.sample(4, 5)) and not torch.equal(one, model.sample(3, 5, seed=1))

@@ -5,7 +5,7 @@ import pytest
 from support.fake_runs import fake_run_of
 from support.paper import BWTS, DIAGONALS, MNIST, cells
 
-from prer.learners.migration import SWITCHES
+from prer.migration import SWITCHES
 from prer.paper import table1, variants
 from prer.paper.plan import Request
 from prer.paper.reproduce import existing

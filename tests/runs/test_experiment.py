@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from prer.densities.flow import FlowSettings
 from prer.errors import InputError
 from prer.learners import ABLATION, LEARNERS
-from prer.learners.migration import SWITCHES, former
+from prer.migration import SWITCHES, former
 from prer.runs.experiment import Experiment, modernised, parse_override
 from prer.runs.legacy import hash_of_schema_1
 from prer.settings import Auto, Options, setting

@@ -6,7 +6,7 @@ import torch
 
 from prer import Stream
 from prer.learners import ABLATION, LEARNERS
-from prer.learners.migration import SWITCHES
+from prer.migration import SWITCHES
 from prer.runs.experiment import merged
 
 NEEDS_GPU = pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a CUDA device")

@@ -61,7 +61,9 @@ def test_another_axis_or_random_setting_leaves_the_others_unchanged():
 @quickly
 def test_the_budget_or_every_combination_is_sampled_and_no_point_twice(budget, draw, values, high):
     draws = {"learner.batch": Choice([2 + v for v in range(values)]), "learner.epochs": Range(1, high)}
-    points = Sweep(shared={"learner": {"name": "naive"}}, axes={}, draws=draws, budget=budget, draw=draw).points()
+    points = Sweep(
+        shared=[{"learner": {"name": "naive"}}], axes={}, draws=draws, budget=budget, random_seed=draw
+    ).points()
     assert len(points) == len({p.hash for p in points}) == min(budget, values * high)
 
 

@@ -12,7 +12,7 @@ from support.commands import COMMAND, begun, ended, environment
 from support.folders import RUN, digest, made
 
 from prer.errors import RunError
-from prer.terminal.streams import Stream
+from prer.terminal.streams import Output
 
 C_LOCALE = {"LC_ALL": "C", "PYTHONUTF8": "0", "PYTHONCOERCECLOCALE": "0"}
 NO_ROOM = "No space left on device"
@@ -158,7 +158,7 @@ def test_names_that_cannot_be_encoded_are_escaped(tmp_path):
 def test_every_text_can_be_written(encoding):
     file = io.TextIOWrapper(io.BytesIO(), encoding=encoding)
     text = "a ± b \u2713 \U0001f600 \udcff é\n"
-    assert Stream(file, "standard output").write(text) > 0
+    assert Output(file, "standard output").write(text) > 0
     file.flush()
     written = file.buffer.getvalue().decode(encoding)
     assert written.startswith(("a ± b", "a +-b")) and written.endswith("\n") and "\\udcff" in written
@@ -169,7 +169,7 @@ def test_an_error_that_click_swallows_is_raised_by_the_next_write():
         def write(self, text):
             raise OSError(28, NO_ROOM)
 
-    stream = Stream(Full(), "standard output")
+    stream = Output(Full(), "standard output")
     assert stream.write("") == 0
     with pytest.raises(RunError, match="standard output"):
         stream.write("x")

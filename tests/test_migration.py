@@ -1,12 +1,17 @@
 """Settings of earlier versions are found where they are now."""
 
+from dataclasses import fields
+
 import pytest
 
+from prer.densities.flow import FlowSettings
 from prer.errors import InputError
 from prer.learners import PRER
-from prer.learners.migration import DENSITY, SWITCHES, former, present, present_name
 from prer.learners.variants import PRERVariant
+from prer.migration import DENSITY, SWITCHES, former, present, present_name
 from prer.runs.experiment import Experiment
+from prer.runs.folder import RunFolder
+from prer.sweeps.sweep import Sweep
 
 
 def parsed(*overrides, **tables):
@@ -76,3 +81,61 @@ def test_a_default_name_does_not_change_with_the_class():
 
 def test_a_gaussian_in_version_0_1_0_had_settings_of_a_flow():
     assert parsed("learner.density=gaussian").hashes == (parsed("learner.density=gaussian").hash,)
+
+
+def test_the_switches_are_the_settings_that_only_the_variant_has():
+    of_prer = {f.name for f in fields(PRER)}
+    assert {f.name: f.default for f in fields(PRERVariant) if f.name not in of_prer} == SWITCHES
+    assert set(DENSITY.values()) == {f.name for f in fields(FlowSettings)}
+
+
+# -- sweeps ------------------------------------------------------------------------------------------------------------
+
+
+def points(text, overrides=(), base=None, tmp_path=None):
+    if base is not None:
+        (tmp_path / "base.toml").write_text(base)
+    (tmp_path / "sweep.toml").write_text(text)
+    return Sweep.read(tmp_path / "sweep.toml", overrides).points()
+
+
+@pytest.mark.parametrize("base", ["[learner]\nlr_flow = 0.5", "[learner.density]\nlr = 0.5"])
+@pytest.mark.parametrize("key", ["learner.lr_flow", "learner.density.lr"])
+def test_an_axis_overrides_a_base_whichever_names_they_have(key, base, tmp_path):
+    found = points(f'base = "base.toml"\n[axes]\n"{key}" = [0.1, 0.2]', base=base, tmp_path=tmp_path)
+    assert [point.learner.density.lr for point in found] == [0.1, 0.2]
+
+
+@pytest.mark.parametrize("key", ["learner.lr_flow", "learner.density.lr"])
+def test_an_override_replaces_an_axis_under_either_name(key, tmp_path):
+    found = points('[axes]\n"learner.lr_flow" = [0.1, 0.2]', [f"{key}=0.3"], tmp_path=tmp_path)
+    assert [point.learner.density.lr for point in found] == [0.3]
+
+
+def test_random_values_do_not_change_with_the_name_of_a_setting(tmp_path):
+    rates = []
+    for key, seed in (("learner.lr_flow", "draw"), ("learner.density.lr", "random_seed")):
+        text = f'budget = 3\n{seed} = 7\n[draws]\n"{key}" = {{low = 0.1, high = 0.9}}'
+        rates.append([point.learner.density.lr for point in points(text, tmp_path=tmp_path)])
+    assert rates[0] == rates[1] and len(set(rates[0])) == 3
+
+
+def test_both_names_of_the_seed_of_a_sweep_are_refused(tmp_path):
+    with pytest.raises(InputError, match="draw is called random_seed now, and both are given"):
+        points("draw = 1\nrandom_seed = 1", tmp_path=tmp_path)
+
+
+# -- run folders -------------------------------------------------------------------------------------------------------
+
+
+def test_the_settings_of_an_old_run_are_shown_where_they_are_now(tmp_path):
+    folder = RunFolder(tmp_path)
+    text = (
+        'name = "old"\n[learner]\nname = "prer"\nlr_flow = 0.5\ndensity = "flow"\nschedule = "joint"\nnorm = "batch"\n'
+    )
+    (tmp_path / "experiment.toml").write_text(text)
+    expected = {"name": "prer-variant", "schedule": "joint", "density": {"name": "flow", "lr": 0.5}}
+    assert folder.experiment["learner"] == expected
+    for key in ("learner.lr_flow", "learner.density.lr"):
+        assert folder.setting(key) == "0.5"
+    assert folder.setting("learner.nothing") == "-"
