@@ -75,6 +75,14 @@ class Coupled(Naive):
 
 
 @dataclass(kw_only=True)
+class OneLoss(Naive):
+    name = "one-loss"
+
+    def loss(self, batch):
+        return super().loss(batch).mean()
+
+
+@dataclass(kw_only=True)
 class KeepsTasks(Naive):
     name = "keeps-tasks"
 
@@ -190,6 +198,7 @@ BROKEN = {
     Global: ("ignores_global_generators", "a global generator has changed; draw random numbers from an address"),
     Seedless: ("is_deterministic", "seeds 1 and 2 ended in the same state"),
     Coupled: ("seeds_do_not_affect_each_other", "with another second seed, encoder.* of the first differs"),
+    OneLoss: ("learns_vectors", "the loss has the shape (); it must be [S], one value for each of the 2 seeds"),
     KeepsTasks: ("keeps_no_undeclared_samples", "`last_` refers to the data of a task; keep nothing of the data"),
     KeepsCopies: ("keeps_no_undeclared_samples", "`old_` has copies of 64 samples, and 0 are declared"),
     CountsNothing: ("counts_its_memory", "numbers are saved for each seed, and 0 counted"),

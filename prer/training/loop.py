@@ -158,7 +158,7 @@ class Step:
     ) -> None:
         self.loss, self.prepare, self.before_update = loss, prepare, before_update
         self.captured = capture and parameters[0].is_cuda
-        self.lr = lr
+        self.lr, self.seeds = lr, len(parameters[0])
         self.rate = torch.tensor(lr, device=parameters[0].device)
         self.optimiser = OPTIMISERS[optimiser](parameters, self.rate)
         self.warmed_up = 0
@@ -189,6 +189,11 @@ class Step:
         self.optimiser.zero_grad()
         arguments = self.prepare(*batch)
         loss = self.loss(*arguments)
+        if loss.shape != (self.seeds,):
+            raise InputError(
+                f"the loss has the shape {tuple(loss.shape)}; it must be [S], one value for each of the "
+                f"{self.seeds} seeds: average over samples, never over seeds"
+            )
         loss.sum().backward()
         self.before_update(*arguments)
         self.optimiser.step()

@@ -23,6 +23,8 @@ def test_arrays_of_every_type_are_those_that_scipy_wrote(tmp_path, packed, kind)
     found = mat.arrays(tmp_path / "a.mat", "wide", "one", "note", "none")
     assert set(found) == {"wide", "one"}
     assert np.array_equal(found["wide"], wide) and np.array_equal(found["one"], one)
+    oracle = scipy.io.loadmat(tmp_path / "a.mat")
+    assert all(np.array_equal(found[name], oracle[name]) and found[name].dtype == oracle[name].dtype for name in found)
 
 
 @few
