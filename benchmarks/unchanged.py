@@ -1,6 +1,6 @@
 """Run the same short experiments with the code of two checkouts and check that not one number differs.
 
-python benchmarks/unchanged.py OLD NEW [--json FILE] [--only WORD] [--device cpu|cuda] [--data FOLDER]
+python benchmarks/unchanged.py OLD NEW [--json FILE] [--only WORD] [--device cpu|cuda] [--data FOLDER] [--workers N]
 
 OLD and NEW are source checkouts, both with their C extension built in place (`python setup.py build_ext --inplace`). The
 Python that runs this script needs the packages of both. Every case is one `prer run` command that is run with either
@@ -33,6 +33,7 @@ import subprocess
 import sys
 import tempfile
 import time
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from importlib.metadata import version
 from pathlib import Path
@@ -417,6 +418,7 @@ def main():
     parser.add_argument("--json", type=Path, help="write the record there")
     parser.add_argument("--only", default="", metavar="WORD", help="only cases with this text in their name")
     parser.add_argument("--data", type=Path, help="the folder with parts of the data sets")
+    parser.add_argument("--workers", type=int, default=1, help="cases that are compared at the same time")
     parser.add_argument("--device", default="cpu", choices=("cpu", "cuda"))
     options = parser.parse_args()
     cases = {name: case for name, case in all_cases(options.old.resolve()).items() if options.only in name}
@@ -430,9 +432,12 @@ def main():
         write_data(data)
         parts = write_parts(data, options.data)
         runners = {which: Runner(checkout, data, options.device) for which, checkout in checkouts.items()}
-        for number, (name, case) in enumerate(cases.items()):
-            records[name] = compare(case, runners, data / str(number))
-            print(line_of(name, records[name]), flush=True)
+        folders = [data / str(number) for number in range(len(cases))]
+        with ThreadPoolExecutor(options.workers) as pool:  # each case runs processes of its own
+            found = pool.map(lambda case, folder: compare(case, runners, folder), cases.values(), folders)
+            for name, record in zip(cases, found, strict=True):
+                records[name] = record
+                print(line_of(name, record), flush=True)
     different = [name for name, record in records.items() if not record["equal"]]
     kernels = {which: sorted({r["kernels"].get(which, "unknown") for r in records.values()}) for which in runners}
     totals = {"cases": len(cases), "equal": len(cases) - len(different), "different": len(different)}
