@@ -205,7 +205,7 @@ BROKEN = {
     ForgetsOnSave: ("predicts_the_same_when_loaded", "`predict` gives other answers on task 1; what a learner needs"),
     ForgetsOnResume: ("resumes_after_any_epoch", "differs; what a learner needs later must be in a module"),
     IgnoresCheckpoints: ("resumes_after_any_epoch", "it trains epochs again that a checkpoint has"),
-    LearnsNothing: ("learns_vectors", "guessing reaches 50 %, and 90 % are expected"),
+    LearnsNothing: ("learns_vectors", "guessing reaches 50 %, and 80 % are expected"),
     Silent: ("reports_every_epoch", "`phases` promises 9 epochs, and 6 were reported"),
     TwoClasses: ("takes_tasks_of_any_size", "ValueError: only two classes"),
     ManyHeads: ("shares_a_head", "KeyError: 'one head'"),
