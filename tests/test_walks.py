@@ -1,4 +1,4 @@
-"""The two paths through the code in CONTRIBUTING.md list exactly the files that samples pass, and functions that are called."""
+"""The two paths in CONTRIBUTING.md list exactly the files that samples pass, and functions that are called."""
 
 import re
 import sys
