@@ -33,7 +33,8 @@ from search import entry_of
 from prer.learners import PRERVariant
 from prer.paper import DATA, LITERAL, METHODS, file_of
 from prer.runs.environment import environment
-from prer.runs.experiment import Experiment, merged, nested
+from prer.runs.experiment import Experiment, nested
+from prer.settings import merged
 from prer.sweeps.engines.local import Local
 from prer.sweeps.sweep import Sweep
 
@@ -121,7 +122,7 @@ def sweeps(data, method, path, kind):
     for number, optimiser in enumerate(optimisers):
         own = {"learner.lr": rates[optimiser], "learner.epochs": epochs} | draws
         above = {"stream": {"data": path, "validation": 0.2}, "learner": {"optimiser": optimiser}, "seeds": list(SEEDS)}
-        tables = merged(base(data, method), above)
+        tables = merged(base(data, method), above, {})
         yield Sweep.parse(tables | {"budget": budget // len(optimisers), "random_seed": draw + number, "draws": own})
 
 
@@ -179,7 +180,7 @@ def write_files(records):
             won = ranked(found[f"{data}-{method}"] or [{"settings": {}}])[0]["settings"]
             values = {key.partition(".")[2]: rounded(value) for key, value in won.items()}
             tables = {"name": f"{data}-{method}", "seeds": 5, "device": "auto"}
-            tables |= merged(base(data, method), {"learner": in_tables(values)})
+            tables |= merged(base(data, method), {"learner": in_tables(values)}, {})
             implied = IMPLIED if method == "prer" else {}
             found_here = dict.fromkeys(values, "found by the search")
             file_of(data, method).write_text(remarked(tables, stated(data), implied, remarks_of(data) | found_here))
@@ -193,7 +194,7 @@ def write_literal(data):
     own = {"density", *(f.name for f in fields(PRERVariant))}
     learner = in_tables({key: value for key, value in (says | IMPLIED).items() if key.partition(".")[0] in own})
     learner["name"] = PRERVariant.name
-    tables = {"name": f"{data}-prer-literal", "seeds": 5, "device": "auto"} | merged(tables, {"learner": learner})
+    tables = {"name": f"{data}-prer-literal", "seeds": 5, "device": "auto"} | merged(tables, {"learner": learner}, {})
     found_for_ours = dict.fromkeys(("weight", "sparsity"), "found by the search, for ours")
     file_of(data, "prer-literal").write_text(remarked(tables, says, IMPLIED, remarks_of(data) | found_for_ours))
 
@@ -202,7 +203,7 @@ def in_tables(values):
     """Settings by their dotted names as nested tables."""
     tables = {}
     for key, value in values.items():
-        tables = merged(tables, nested(key.split("."), value))
+        tables = merged(tables, nested(key.split("."), value), {})
     return tables
 
 

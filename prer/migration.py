@@ -31,8 +31,10 @@ SWITCHES: dict[str, Any] = {
 PRER, VARIANT = "prer", "prer-variant"
 
 
-def moved(tables: Mapping[str, Any], learner: str = "") -> dict[str, Any]:
+def moved(tables: Mapping[str, Any], learner: str = "", density: str = "") -> dict[str, Any]:
     """An experiment's tables with every setting where it is now; those of a learner only if its name is given.
+
+    `density` is the kind that another table sets.
 
     Example:
         >>> moved({"stream": {"data": "digits", "draw": 3}, "learner": {"blocks": 4}}, "prer")
@@ -46,7 +48,7 @@ def moved(tables: Mapping[str, Any], learner: str = "") -> dict[str, Any]:
                 raise _both(old, new)
             result[table][name] = result[table].pop(key)
     if isinstance(result.get("learner"), dict):
-        result["learner"] = present(result["learner"], learner)
+        result["learner"] = present(result["learner"], learner, density)
     return result
 
 
@@ -61,7 +63,7 @@ def moved_run(tables: Mapping[str, Any]) -> dict[str, Any]:
     return result
 
 
-def present(table: Mapping[str, Any], name: str) -> dict[str, Any]:
+def present(table: Mapping[str, Any], name: str, density: str = "") -> dict[str, Any]:
     """A learner's table with every setting where it is now; the density is a table, even if given by its name.
 
     Example:
@@ -71,25 +73,26 @@ def present(table: Mapping[str, Any], name: str) -> dict[str, Any]:
     result = dict(table)
     if name not in (PRER, VARIANT):
         return result
-    density = result.pop("density", {})
-    density = {"name": density} if isinstance(density, str) else density
-    if not isinstance(density, Mapping):
-        return result | {"density": density}  # refused later, with what is expected
+    own = result.pop("density", {})
+    own = {"name": own} if isinstance(own, str) else own
+    if not isinstance(own, Mapping):
+        return result | {"density": own}  # refused later, with what is expected
     found = {key: result.pop(key) for key in DENSITY if key in result}
-    if density.get("name", "flow") != "flow":
+    if (density or own.get("name", "flow")) != "flow":
         found = {}  # settings of a flow that this density never used
     for key in found:
-        if DENSITY[key] in density:
+        if DENSITY[key] in own:
             raise _both(f"learner.{key}", f"learner.density.{DENSITY[key]}")
-    density = dict(density) | {DENSITY[key]: value for key, value in found.items()}
-    return result | ({"density": density} if density else {})
+    own = dict(own) | {DENSITY[key]: value for key, value in found.items()}
+    return result | ({"density": own} if own else {})
 
 
 def present_name(table: Mapping[str, Any], name: str) -> tuple[str, dict[str, Any]]:
     """The name and the table of a learner; PRER with a switch of the ablation is `prer-variant` now."""
     if name != PRER:
         return name, dict(table)
-    rest = {key: value for key, value in table.items() if key not in SWITCHES or value != SWITCHES[key]}
+    same = {key for key, default in SWITCHES.items() if type(table.get(key)) is type(default) and table[key] == default}
+    rest = {key: value for key, value in table.items() if key not in same}
     return (VARIANT if any(key in SWITCHES for key in rest) else name), rest
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field, fields, replace
 from functools import cache
 from typing import Any, ClassVar, Literal, Self, get_args, get_origin, get_type_hints
 
@@ -44,13 +44,47 @@ class Options:
     def read(cls, value: Any, key: str) -> Self:
         """The settings from a name, a table or an object of this family, with their values checked."""
         if isinstance(value, cls):
-            checked(type(value), {f.name: getattr(value, f.name) for f in fields(value)}, f"{key}.")
-            return value
+            return replace(
+                value, **checked(type(value), {f.name: getattr(value, f.name) for f in fields(value)}, f"{key}.")
+            )
         table = dict(value) if isinstance(value, Mapping) else {"name": value}
         name = table.pop("name", cls.default)
         if not isinstance(name, str) or name not in cls.kinds:
             raise InputError(f"{key}={name!r}: choose one of {', '.join(cls.kinds)}")
+        if table and not fields(cls.kinds[name]):
+            raise InputError(f"{key} is {name!r}, which has no settings; leave out {', '.join(map(str, table))}")
         return build(cls.kinds[name], table, key, {})
+
+
+def families(kind: type) -> dict[str, str]:
+    """The settings of a class that are `Options`, each with the kind that it has by default."""
+    return {f.name: f.default.default for f in fields(kind) if isinstance(f.default, Options)}
+
+
+def named(table: Mapping[str, Any], of: Iterable[str]) -> dict[str, Any]:
+    """A table in which these settings are tables, even where they are given by the name of their kind."""
+    return {key: {"name": value} if key in of and isinstance(value, str) else value for key, value in table.items()}
+
+
+def merged(base: Mapping[str, Any], over: Mapping[str, Any], of: Mapping[str, str]) -> dict[str, Any]:
+    """The tables of `base`, recursively updated with those of `over`.
+
+    Args:
+        base: the tables to update.
+        over: the tables that take precedence.
+        of: settings that are `Options`, with their default kind. Another kind replaces the whole table, since settings
+            of one kind have no meaning for another.
+    """
+    result = dict(base)
+    for key, value in over.items():
+        before = result.get(key, {})
+        if not isinstance(value, Mapping) or not isinstance(before, Mapping):
+            result[key] = value
+        elif key in of and "name" in value and value["name"] != before.get("name", of[key]):
+            result[key] = dict(value)
+        else:
+            result[key] = merged(before, value, of)
+    return result
 
 
 def build(kind: type, table: Mapping[str, Any], prefix: str, others: Mapping[str, str]) -> Any:

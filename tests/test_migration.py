@@ -1,10 +1,12 @@
 """Settings of earlier versions are found where they are now."""
 
+import json
 from dataclasses import fields
 
 import pytest
 
 from prer.densities.flow import FlowSettings
+from prer.densities.gaussian import Gaussian
 from prer.errors import InputError
 from prer.learners import PRER
 from prer.learners.variants import PRERVariant
@@ -55,7 +57,8 @@ def test_both_names_in_one_place_are_refused():
 def test_another_density_drops_the_settings_of_the_flow_that_are_recommended():
     assert parsed("learner.density=gaussian").learner.density.name == "gaussian"
     assert parsed(learner={"density": "gaussian", "blocks": 3}).learner.density.name == "gaussian"
-    with pytest.raises(InputError, match=r"unknown key 'learner.density.blocks'"):
+    assert parsed("learner.density=gaussian", "learner.blocks=3").learner.density.name == "gaussian"
+    with pytest.raises(InputError, match=r"learner.density is 'gaussian', which has no settings; leave out blocks"):
         parsed("learner.density=gaussian", "learner.density.blocks=3")
 
 
@@ -79,8 +82,35 @@ def test_a_default_name_does_not_change_with_the_class():
     assert parsed("learner.name=prer-variant", "learner.schedule=joint").hash == "433e33fc"
 
 
-def test_a_gaussian_in_version_0_1_0_had_settings_of_a_flow():
-    assert parsed("learner.density=gaussian").hashes == (parsed("learner.density=gaussian").hash,)
+def test_a_gaussian_of_an_earlier_version_is_found_although_its_hash_covered_settings_of_a_flow(tmp_path):
+    experiment = parsed("learner.density=gaussian")
+    assert experiment.hashes == (experiment.hash,)
+    assert experiment.path(tmp_path) == tmp_path / experiment.folder
+    old = tmp_path / "digits-prer-8ae3d119"
+    old.mkdir()
+    tables = former(experiment.tables()["learner"]) | {"blocks": 4, "lr_flow": 0.00492, "epochs_flow": 30} | SWITCHES
+    values = "\n".join(f"{key} = {json.dumps(value)}" for key, value in tables.items())
+    (old / "experiment.toml").write_text(f"[stream]\nclasses_per_task = 2\nresplit = 0.2\n[learner]\n{values}\n")
+    assert experiment.path(tmp_path) == old
+    assert parsed("learner.density=gaussian", "learner.lr=1").path(tmp_path) != old
+
+
+def test_a_switch_of_another_type_is_not_its_default():
+    with pytest.raises(InputError, match=r"learner.restart=0: expected true or false"):
+        parsed("learner.restart=0")
+
+
+def test_recommended_settings_of_the_density_are_merged_in_python_as_on_the_command_line():
+    assert PRER.like("digits", density={"blocks": 3}).density == parsed("learner.density.blocks=3").learner.density
+    assert PRER.like("digits", density="flow").density == parsed().learner.density
+    assert PRER.like("digits", density={"name": "gaussian"}).density.name == "gaussian"
+
+
+def test_a_density_may_be_set_after_construction():
+    learner = PRER(epochs=1, epochs_autoencoder=1)
+    learner.density = "gaussian"
+    learner.start((3,), (0,))
+    assert isinstance(learner.density_, Gaussian)
 
 
 def test_the_switches_are_the_settings_that_only_the_variant_has():
@@ -110,6 +140,19 @@ def test_an_axis_overrides_a_base_whichever_names_they_have(key, base, tmp_path)
 def test_an_override_replaces_an_axis_under_either_name(key, tmp_path):
     found = points('[axes]\n"learner.lr_flow" = [0.1, 0.2]', [f"{key}=0.3"], tmp_path=tmp_path)
     assert [point.learner.density.lr for point in found] == [0.3]
+
+
+def test_an_axis_over_densities_keeps_the_settings_of_the_flow(tmp_path):
+    axes = '[axes]\n"learner.density.blocks" = [2, 3]\n"learner.density" = ["flow", "gaussian"]'
+    text = f"[learner.density]\nepochs = 1\n{axes}"
+    found = [point.learner.density for point in points(text, tmp_path=tmp_path)]
+    assert [(d.name, getattr(d, "blocks", 0), getattr(d, "epochs", 0)) for d in found] == [
+        ("flow", 2, 1),
+        ("gaussian", 0, 0),
+        ("flow", 3, 1),
+    ]
+    only = points(text, ["learner.density.name=flow"], tmp_path=tmp_path)
+    assert [point.learner.density.blocks for point in only] == [2, 3]
 
 
 def test_random_values_do_not_change_with_the_name_of_a_setting(tmp_path):

@@ -83,6 +83,14 @@ class OneLoss(Naive):
 
 
 @dataclass(kw_only=True)
+class Shared(Naive):
+    name = "shared"
+
+    def loss(self, batch):
+        return super().loss(batch) / len(self.address_.seeds)
+
+
+@dataclass(kw_only=True)
 class KeepsTasks(Naive):
     name = "keeps-tasks"
 
@@ -199,6 +207,7 @@ BROKEN = {
     Seedless: ("is_deterministic", "seeds 1 and 2 ended in the same state"),
     Coupled: ("seeds_do_not_affect_each_other", "with another second seed, encoder.* of the first differs"),
     OneLoss: ("learns_vectors", "the loss has the shape (); it must be [S], one value for each of the 2 seeds"),
+    Shared: ("seeds_do_not_affect_each_other", "the loss of a seed must not depend on the number of seeds"),
     KeepsTasks: ("keeps_no_undeclared_samples", "`last_` refers to the data of a task; keep nothing of the data"),
     KeepsCopies: ("keeps_no_undeclared_samples", "`old_` has copies of 64 samples, and 0 are declared"),
     CountsNothing: ("counts_its_memory", "numbers are saved for each seed, and 0 counted"),

@@ -27,7 +27,7 @@ from prer.nn.networks import Encoder, Inputs
 from prer.nn.stacked import floats, put, stack
 from prer.presets import recommended
 from prer.presets.auto import batch_of, epochs_of
-from prer.settings import Auto, build, checked, setting
+from prer.settings import Auto, build, checked, families, merged, named, setting
 from prer.streams.task import Label, Task
 from prer.training.computing import rows_at_once
 from prer.training.loop import Feed, Loop, Observer, Plan, batches
@@ -65,11 +65,8 @@ class Learner(ABC):
         """
         if not hasattr(cls, "name"):
             raise InputError(f"{cls.__name__} is the base of learners; call this of one of them, PRER say")
-        table = recommended(known(data).name, cls.name)["learner"]
-        for key, value in settings.items():
-            both = isinstance(value, Mapping) and isinstance(table.get(key), Mapping)
-            table[key] = {**table[key], **value} if both else value
-        return build(cls, table, "learner", {})
+        table, options = recommended(known(data).name, cls.name)["learner"], families(cls)
+        return build(cls, merged(table, named(settings, options), options), "learner", {})
 
     # -- override points -----------------------------------------------------------------------------------------
 
@@ -109,7 +106,7 @@ class Learner(ABC):
         self, shape: Sequence[int], seeds: Sequence[int], device: str = "cpu", observe: Observer | None = None
     ) -> None:
         """Reset the learner and build the networks for samples of this shape."""
-        checked(type(self), {f.name: getattr(self, f.name) for f in fields(self)})
+        vars(self).update(checked(type(self), {f.name: getattr(self, f.name) for f in fields(self)}))
         self.shape_ = tuple(shape)
         self.address_ = Address(tuple(seeds), device)
         self.loop_ = Loop(observe)

@@ -102,8 +102,9 @@ def check(cls: Any) -> None:
     if "__dataclass_params__" not in vars(cls) or not all(f.kw_only for f in fields(cls)):
         raise InputError(f"{label} is not a keyword-only dataclass; write {HEADER} above the class")
     for f in fields(cls):
-        if f.default is MISSING or not f.metadata.get("help"):
-            how = f"{f.name} = setting(default, 'help text')"
+        help = f.metadata.get("help")
+        if f.default is MISSING or f.default is None or not help or not help.isprintable():
+            how = f"{f.name} = setting(default, 'help text in one line')"
             raise InputError(f"the setting {f.name!r} of {label} has no default or no help text; write {how}")
     try:
         checked(cls, {f.name: f.default for f in fields(cls)}, f"{label}.")
@@ -119,7 +120,7 @@ def load_plugin(file: Path | str) -> list[type[Learner]]:
     except OSError as error:
         raise InputError(f"the plug-in {file} cannot be read: {error.strerror}; give a Python file") from None
     module = ModuleType(f"_prer_plugin_{hashlib.sha256(str(path.resolve()).encode()).hexdigest()[:12]}")
-    module.__file__, before = str(path), sys.modules.get(module.__name__)
+    module.__file__, before, known = str(path), sys.modules.get(module.__name__), dict(_registered)
     sys.modules[module.__name__] = module  # dataclasses and type hints look their module up
     try:
         exec(compile(source, str(path), "exec", dont_inherit=True), vars(module))
@@ -130,6 +131,8 @@ def load_plugin(file: Path | str) -> list[type[Learner]]:
             check(kind)
     except BaseException as error:
         sys.modules.pop(module.__name__)
+        _registered.clear()
+        _registered.update(known)
         if before is not None:
             sys.modules[module.__name__] = before
         if isinstance(error, InputError):
@@ -183,7 +186,7 @@ def _entry_points() -> dict[str, EntryPoint]:
 def _load(point: EntryPoint) -> None:
     try:
         cls = point.load()
-    except Exception as error:
+    except (Exception, SystemExit) as error:
         raise InputError(f"the learner {point.name!r} of {point.value} cannot be imported: {_reason(error)}") from error
     if getattr(cls, "name", None) != point.name:
         raise InputError(f"{point.value} is not a learner of the name {point.name!r}, as its entry point says")

@@ -16,7 +16,7 @@ from prer.paper.plan import EXTRA, Key, Request, data_of, those
 from prer.paper.table1 import METRICS, Outcomes, cell_of, failures, result_of, spread, values_of
 from prer.paper.tables import Cell, Probability, Table, Value
 from prer.runs import metrics as evaluation
-from prer.runs.experiment import Experiment, merged
+from prer.runs.experiment import Experiment
 from prer.runs.folder import RunFolder
 from prer.runs.significance import Comparison, compared
 from prer.sweeps.engines.base import Outcome
@@ -141,7 +141,7 @@ def _pixels(data: str, ours: Experiment) -> Experiment:
     learner = {key: tables["learner"][key] for key in (f.name for f in fields(Learner))}
     epochs = {"epochs_generator": tables["learner"]["epochs_autoencoder"], "latent": learner["embedding"]}
     learner |= {"name": "dgr", "memory_batch": learner["batch"]} | epochs
-    return Experiment.parse(merged(tables, {"name": f"{data}-dgr"}) | {"learner": learner})
+    return Experiment.parse(tables | {"name": f"{data}-dgr", "learner": learner})
 
 
 def tables(request: Request, outcomes: Outcomes, asked: Collection[Key] = ()) -> list[Table]:

@@ -19,12 +19,12 @@ from prer.address import as_seeds
 from prer.data.catalogue import CATALOGUE
 from prer.disk import MOST_TOML
 from prer.errors import InputError
-from prer.learners import LEARNERS, Learner
+from prer.learners import ABLATION, LEARNERS, Learner
 from prer.learners.registry import find
-from prer.migration import former, moved, present_name
+from prer.migration import DENSITY, former, moved, present_name
 from prer.presets import recommended
 from prer.runs.legacy import hash_of_schema_1
-from prer.settings import SCHEMA, Options, build, check_keys, chosen, typed, values_of
+from prer.settings import SCHEMA, Options, build, check_keys, chosen, families, merged, named, typed, values_of
 from prer.streams.config import StreamConfig
 from prer.text import did_you_mean
 from prer.version import __version__
@@ -65,10 +65,15 @@ class Experiment:
     @classmethod
     def layered(cls, layers: Sequence[Mapping[str, Any]], *, presets: bool = True) -> Experiment:
         """An experiment from tables, of which later ones override earlier ones."""
-        kind = _learner_of(layers)
+        kind = _last(layers, "name", "prer")
+        options = families(find(kind))
+        density = _last(layers, "density", "flow")
         tables: dict[str, Any] = {}
         for layer in layers:
-            tables = merged(tables, moved(layer, kind))
+            present = moved(layer, kind, density)
+            if isinstance(present.get("learner"), dict):
+                present["learner"] = named(present["learner"], options)
+            tables = merged(tables, present, options)
         check_keys(tables, KEYS, "", {f.name: f"did you mean 'stream.{f.name}'?" for f in fields(StreamConfig)})
         for table in ("stream", "learner"):
             if not isinstance(tables.setdefault(table, {}), dict):
@@ -80,8 +85,7 @@ class Experiment:
             raise InputError(
                 f"like={like!r} names no data set with settings to take{did_you_mean(str(like), CATALOGUE)}"
             )
-        find(kind)  # raises an error if there is none
-        tables = merged(recommended(str(like), kind) if presets else {}, tables)
+        tables = merged(recommended(str(like), kind) if presets else {}, tables, options)
         tables["learner"].pop("name", None)
         given, (kind, tables["learner"]) = kind, present_name(tables["learner"], kind)
         stream = build(StreamConfig, tables["stream"], "stream", {})
@@ -157,7 +161,20 @@ class Experiment:
         now = out / self.folder
         former = None if os.path.lexists(now) else hash_of_schema_1(self)
         then = out / f"{self._slug}-{former}"
+        if former is None and not os.path.lexists(now):
+            then = next((path for path in sorted(out.glob(f"{self._slug}-????????")) if self._was_run(path)), then)
+            return then if os.path.lexists(then) else now
         return then if former and os.path.lexists(then) else now
+
+    def _was_run(self, path: Path) -> bool:
+        """Whether a folder holds a run of this experiment under a hash that cannot be computed any more.
+
+        The hash of a Gaussian once covered the settings of a flow, which it never used.
+        """
+        try:
+            return self.is_same(tables_of(path / "experiment.toml"))
+        except (OSError, ValueError, RecursionError):
+            return False
 
 
 def modernised(context: Mapping[str, Any]) -> dict[str, Any]:
@@ -206,7 +223,8 @@ def tables_of(path: Path) -> dict[str, Any]:
 @cache
 def _owners(kind: str) -> dict[str, str]:
     """Error hints for settings of other learners, by setting."""
-    owners = {f.name: name for name, learner in LEARNERS.items() for f in fields(learner)}
+    owners = {f.name: name for name, learner in (ABLATION | LEARNERS).items() for f in fields(learner)}
+    owners = dict.fromkeys(DENSITY, "the density of prer") | owners
     return {key: f"it is a setting of {name}, not of {kind}" for key, name in owners.items()} | {
         "name": "the learner's name is a setting of its own, learner.name"
     }
@@ -238,24 +256,15 @@ def nested(parts: Sequence[str], value: Any) -> dict[str, Any]:
     return tables
 
 
-def merged(base: Mapping[str, Any], over: Mapping[str, Any]) -> dict[str, Any]:
-    """The tables of `base`, recursively updated with those of `over`.
-
-    A density of another name replaces the table of the density: settings of one kind have no meaning for another.
-    """
-    result = dict(base)
-    for key, value in over.items():
-        nested = isinstance(value, Mapping) and isinstance(result.get(key, {}), Mapping)
-        if nested and key == "density" and value.get("name") not in (None, result.get(key, {}).get("name", "flow")):
-            result[key] = {}
-        result[key] = merged(result.get(key, {}), value) if nested else value
-    return result
-
-
-def _learner_of(sources: Iterable[Mapping[str, Any]]) -> Any:
-    """The name of the learner: the last that is given."""
-    tables = [source["learner"] for source in sources if isinstance(source.get("learner"), Mapping)]
-    return next((table["name"] for table in reversed(tables) if "name" in table), "prer")
+def _last(layers: Iterable[Mapping[str, Any]], key: str, default: str) -> Any:
+    """The last value of a setting of the learner that is given; of the table of a density, its name."""
+    found: Any = default
+    for layer in layers:
+        table = layer.get("learner")
+        if isinstance(table, Mapping) and key in table:
+            value = table[key]
+            found = value.get("name", found) if key == "density" and isinstance(value, Mapping) else value
+    return found
 
 
 def _toml_table(name: str, settings: Any, values: Mapping[str, Any]) -> list[str]:

@@ -82,7 +82,8 @@ class RunFolder:
         context = self.environment.get("context")
         before = context.get("plugin") if isinstance(context, dict) else None
         if None not in (before, code) and before != code:
-            raise InputError(f"the learner's code has changed since the run in {self.path}; give another --out or name")
+            what = "give another --out or name, or resume it with --force"
+            raise InputError(f"the learner's code has changed since the run in {self.path}; {what}")
 
     def check_names(self) -> None:
         """Refuse links and special files in place of files that we would write: a link may lead outside the folder."""
@@ -263,7 +264,8 @@ class RunFolder:
     def setting(self, key: str) -> str:
         """One setting of the experiment by its dotted key, as text; "-" where the experiment has no such setting."""
         tables = self.experiment
-        return next((str(value) for name in (key, present_key(key)) if (value := _at(tables, name)) != "-"), "-")
+        value = next((value for name in (key, present_key(key)) if (value := _at(tables, name)) != "-"), "-")
+        return str(value.get("name", value) if isinstance(value, dict) else value)
 
     def event(self, event: dict[str, Any]) -> None:
         """Append one event."""

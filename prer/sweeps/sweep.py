@@ -12,8 +12,8 @@ from typing import Any
 from prer.address import Address
 from prer.errors import InputError
 from prer.migration import former_key, moved, present_key
-from prer.runs.experiment import KEYS, Experiment, merged, nested, parse_override, reading, tables_of
-from prer.settings import check_keys, typed
+from prer.runs.experiment import KEYS, Experiment, nested, parse_override, reading, tables_of
+from prer.settings import check_keys, merged, typed
 from prer.sweeps.distributions import Choice, Range, as_draw, as_list
 
 OWN_KEYS = ("base", "budget", "random_seed", "draw", "axes", "draws")  # draw: the former name of random_seed
@@ -45,14 +45,15 @@ class Sweep:
         with reading(path, "a sweep in TOML"):
             tables, given = moved(tables_of(path)), [parse_override(override) for override in overrides]
             own = {key: value for layer in given for key, value in layer.items() if key in OWN_KEYS}
-            return cls.parse(merged(tables, own), _base(merged(tables, own), path), given)
+            tables = merged(tables, own, {})
+            return cls.parse(tables, _base(tables, path), given)
 
     @classmethod
     def parse(
         cls, tables: Mapping[str, Any], base: Mapping[str, Any] | None = None, given: Sequence[Mapping[str, Any]] = ()
     ) -> Sweep:
         """A sweep from its tables, over those of a base; settings that are `given` are neither axes nor sampled."""
-        tables, fixed = moved(tables), {present_key(key) for layer in given for key in _leaves(layer)}
+        tables, fixed = moved(tables), {_same_key(key) for layer in given for key in _leaves(layer)}
         check_keys(tables, (*OWN_KEYS, *KEYS), "", {})
         axes = {key: as_list(value, f"axes.{key}") for key, value in _table(tables, "axes").items()}
         draws = {key: as_draw(value, f"draws.{key}") for key, value in _table(tables, "draws").items()}
@@ -60,8 +61,8 @@ class Sweep:
             raise InputError(f"{key!r} is both in axes and in draws; remove it from one of them")
         numbers = {"budget": _budget(tables, bool(draws)), "random_seed": _random_seed(tables)}
         own = {key: value for key, value in tables.items() if key in KEYS}
-        axes = {key: values for key, values in axes.items() if present_key(key) not in fixed}
-        draws = {key: draw for key, draw in draws.items() if present_key(key) not in fixed}
+        axes = {key: values for key, values in axes.items() if _same_key(key) not in fixed}
+        draws = {key: draw for key, draw in draws.items() if _same_key(key) not in fixed}
         of_points = [{key: value for key, value in layer.items() if key not in OWN_KEYS} for layer in given]
         return cls(shared=[base or {}, own, *of_points], axes=axes, draws=draws, **numbers)
 
@@ -149,6 +150,11 @@ def _budget(tables: Mapping[str, Any], draws: bool) -> int:
     if "budget" in tables and not draws:
         raise InputError("budget applies only with [draws]; leave it out, or add draws")
     return _whole(tables, "budget", 1, 1)
+
+
+def _same_key(key: str) -> str:
+    """One name for all ways to write a setting."""
+    return "learner.density.name" if key == "learner.density" else present_key(key)
 
 
 def _random_seed(tables: Mapping[str, Any]) -> int:

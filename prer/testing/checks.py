@@ -23,10 +23,10 @@ from prer.learners.interfaces import Recognises
 from prer.models.model import Model, save_model
 from prer.runs.autosave import Autosave
 from prer.runs.checkpoint import Checkpoint, Pace
-from prer.runs.experiment import Experiment, merged
+from prer.runs.experiment import Experiment
 from prer.runs.learn import learn
 from prer.runs.result import Result
-from prer.settings import Options, values_of
+from prer.settings import Options, families, merged, named, values_of
 from prer.streams.stream import Stream, arriving
 from prer.testing.streams import domains, images, vectors
 from prer.testing.tensors import differing_names, memory_tensors, reachable_tensors, rows_of, saved_tensors
@@ -60,7 +60,8 @@ class Suite:
                 short[f.name] = epochs
             elif isinstance(f.default, Options) and "epochs" in values_of(f.default):
                 short[f.name] = {"epochs": epochs}
-        return self._cls(**merged(QUICK | short | more, self._settings))
+        options = families(self._cls)
+        return self._cls(**merged(QUICK | short | more, named(self._settings, options), options))
 
     def _learned(self, stream: Any, seeds: Sequence[int] = SEEDS, **more: Any) -> tuple[Result, Learner]:
         learner = self._make(**more)
@@ -120,10 +121,23 @@ class Suite:
     def seeds_do_not_affect_each_other(self) -> None:
         """What a seed learns does not depend on the other seeds of the run, except for rounding errors."""
         stream = images()
+        self._losses_are_those_of_a_seed_alone(stream)
         a, b = (saved_tensors(self._learned(stream, seeds)[1], stream) for seeds in ([0, 1], [0, 2]))
         differing = [name for name in a if not torch.allclose(a[name][0], b[name][0], rtol=1e-3, atol=1e-3)][:3]
         how = "return the loss of each seed from `loss`, and compute nothing across the first axis of tensors"
         _require(not differing, f"with another second seed, {', '.join(differing)} of the first differs; {how}")
+
+    def _losses_are_those_of_a_seed_alone(self, stream: Stream) -> None:
+        first: list[float] = []
+        for seeds in ([0], [0, 1]):
+            events: list[dict[str, Any]] = []
+            learn(stream, self._make(), seeds=seeds, device="cpu", observe=events.append, warned=True)
+            first.append(next(event["loss"][0] for event in events if event["event"] == "epoch"))
+        how = "the loss of a seed must not depend on the number of seeds"
+        _require(
+            bool(np.isclose(*first, rtol=1e-2)),
+            f"alone, seed 0 begins with a loss of {first[0]:.4g}, and beside another one with {first[1]:.4g}; {how}",
+        )
 
     def resumes_after_any_epoch(self) -> None:
         """A run that is stopped after each epoch and resumed ends in the same state as one that never stops."""

@@ -41,7 +41,8 @@ class Plan:
         lr: learning rate.
         optimiser: "adam" or "sgd".
         decay: decay the learning rate linearly over the epochs.
-        gather: replaces the first tensor of the feed by samples, a few steps at a time, so that data may be anywhere.
+        gather: maps the first tensor of the feed to the first tensors of a step, such as positions to positions and
+            samples, a few steps at a time, so that data may be anywhere.
         prepare: maps the tensors of one step to the arguments of `loss` and `before_update`; by default themselves.
         before_update: called after the backward pass and before the update, with the arguments of `loss`.
         also: tensors that steps change in place besides the parameters.

@@ -14,7 +14,7 @@ from prer.learners import PRER, Naive
 from prer.learners.rehearsal import mixed
 from prer.nn.networks import Reshape
 from prer.nn.stacked import floats
-from prer.runs.experiment import merged
+from prer.settings import merged
 from prer.testing.tensors import reachable_tensors
 
 
@@ -279,7 +279,7 @@ SWITCHES = [
 
 def digest(**settings):
     # A high learning rate: couplings reach their bound within few steps.
-    learner = tiny_prer(**merged({"density": {"name": "flow", "lr": 0.1}}, settings))
+    learner = tiny_prer(**merged({"density": {"name": "flow", "lr": 0.1}}, settings, {"density": "flow"}))
     result = learn(pictures(), learner, seeds=1, device="cpu")
     assert result.memory_samples == [0, 0, 0]
     return result.digest

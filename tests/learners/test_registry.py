@@ -95,7 +95,10 @@ WRONG = [
     (make(base=LWF, name="lwf"), "Mine has the name 'lwf', which prer.learners.lwf:LWF has; give it another name"),
     (NoDataclass, r"NoDataclass is not a keyword-only dataclass; write @dataclass\(kw_only=True\) above the class"),
     (Positional, "Positional is not a keyword-only dataclass"),
-    (NoSetting, r"'size' of NoSetting has no default or no help text; write size = setting\(default, 'help text'\)"),
+    (
+        NoSetting,
+        r"'size' of NoSetting has no default or no help text; write size = setting\(default, 'help text in one line'\)",
+    ),
     (NoDefault, "'size' of NoDefault has no default or no help text"),
     (OutOfRange, "OutOfRange.size=0: take 1 or more"),
     (UnknownType, "UnknownType have a type that cannot be checked: name 'Size' is not defined"),

@@ -7,7 +7,7 @@ import torch
 from prer import Stream
 from prer.learners import ABLATION, LEARNERS
 from prer.migration import SWITCHES
-from prer.runs.experiment import merged
+from prer.settings import families, merged, named
 
 NEEDS_GPU = pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a CUDA device")
 TINY = {"embedding": 16, "batch": 16, "epochs": 2, "channels": (8, 8, 8), "hidden": (16,)}
@@ -37,7 +37,9 @@ TASKS = [[0, 1, 2], [3, 4], [5, 6, 7, 8], [9, 10]]  # heads of 3, 2, 4 and 2 out
 
 def make(name, **settings):
     """A tiny learner of this name; a table among the settings changes the table of the tiny one."""
-    return (LEARNERS | ABLATION)[name](**merged(TINY_OF.get(name, TINY), settings))
+    kind = (LEARNERS | ABLATION)[name]
+    options = families(kind)
+    return kind(**merged(TINY_OF.get(name, TINY), named(settings, options), options))
 
 
 def tiny_prer(**settings):
