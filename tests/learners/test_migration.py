@@ -1,16 +1,12 @@
 """Settings of earlier versions are found where they are now."""
 
 import pytest
+from support.experiments import parsed
 
 from prer.errors import InputError
 from prer.learners import PRER
 from prer.learners.migration import DENSITY, SWITCHES, former, present, present_name
 from prer.learners.variants import PRERVariant
-from prer.runs.experiment import Experiment
-
-
-def parsed(*overrides, **tables):
-    return Experiment.parse(tables, overrides)
 
 
 @pytest.mark.parametrize(("old", "new"), DENSITY.items())
@@ -72,7 +68,3 @@ def test_former_names_lead_back_to_the_same_settings():
 def test_a_default_name_does_not_change_with_the_class():
     assert parsed("learner.schedule=joint").folder == "digits-prer-433e33fc"
     assert parsed("learner.name=prer-variant", "learner.schedule=joint").hash == "433e33fc"
-
-
-def test_a_gaussian_in_version_0_1_0_had_settings_of_a_flow():
-    assert parsed("learner.density=gaussian").hashes == (parsed("learner.density=gaussian").hash,)
