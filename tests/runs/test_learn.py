@@ -113,7 +113,9 @@ def test_the_digest_covers_every_tensor_its_name_and_the_matrix():
 def test_accuracy_before_training_is_known_where_the_head_is():
     assert np.isnan(learn(blobs(), make("naive"), seeds=2, device="cpu").untrained).all()
     stream = one_head()
-    untrained = learn(stream, make("naive"), seeds=2, device="cpu").untrained
+    result = learn(stream, make("naive", epochs=20, lr=5e-3), seeds=2, device="cpu")
+    untrained = result.untrained
+    assert not np.allclose(untrained[:, 1], result.matrix[:, 0, 1])
     beginner = started(make("naive"), stream)
     beginner.meet(stream[0])
     assert np.isnan(untrained[:, 0]).all()

@@ -157,6 +157,7 @@ def test_a_stopped_run_ends_as_one_that_was_not_stopped(run, finished):
     found = resume(run)
     assert found.result["digest"] == RunFolder(finished).result["digest"]
     assert [entry["forced"] for entry in found.environment["resumed"]] == [[]]
+    assert not (run / "checkpoint").exists()
 
 
 def test_a_changed_experiment_is_refused_unless_it_is_forced(run, finished):
