@@ -16,30 +16,40 @@ from prer.sweeps.engines.local import command
 pytestmark = pytest.mark.usefixtures("no_terminal")
 
 
-def started(arrays, tmp_path, *settings):
-    words = [sys.executable, "-P", "-m", "prer.cli.worker", arrays, *NAIVE, *settings, "--seeds", "1", "--verbose"]
-    assert command(tmp_path / "e.toml", tmp_path)[:4] == words[:4]
-    pipes = dict.fromkeys(("stdin", "stdout", "stderr"), subprocess.PIPE)
-    return subprocess.Popen(words, env=environment(), cwd=tmp_path, text=True, start_new_session=True, **pipes)
+@pytest.fixture
+def start(arrays, tmp_path):
+    """Starts a worker, which is killed at the end of the test at the latest."""
+    processes = []
+
+    def started(*settings):
+        words = [sys.executable, "-P", "-m", "prer.cli.worker", arrays, *NAIVE, *settings, "--seeds", "1", "--verbose"]
+        assert command(tmp_path / "e.toml", tmp_path)[:4] == words[:4]
+        pipes = dict.fromkeys(("stdin", "stdout", "stderr"), subprocess.PIPE)
+        made = subprocess.Popen(words, env=environment(), cwd=tmp_path, text=True, start_new_session=True, **pipes)
+        processes.append(made)
+        return made
+
+    yield started
+    for process in processes:
+        process.kill()
+        process.communicate()
 
 
-def test_a_worker_runs_an_experiment(arrays, tmp_path):
-    process = started(arrays, tmp_path)
+def test_a_worker_runs_an_experiment(start, tmp_path):
+    process = start()
     out = process.stdout.read()
-    assert process.wait(60) == 0, process.stderr.read()
-    process.communicate()
+    assert process.wait(60) == 0
     assert "Run folder: " in out and (only_run(tmp_path) / "result.json").exists()
 
 
-def test_a_worker_saves_its_run_and_ends_when_its_parent_is_gone(arrays, tmp_path):
-    process = started(arrays, tmp_path, "learner.epochs=1000000")
+def test_a_worker_saves_its_run_and_ends_when_its_parent_is_gone(start, tmp_path):
+    process = start("learner.epochs=1000000")
     while "epoch" not in process.stdout.readline():
         assert process.poll() is None
     process.stdin.close()  # as the system does when the parent dies
-    process.stdout.read()
-    assert process.wait(60) == 128 + signal.SIGTERM
-    assert "interrupted and saved" in process.stderr.read()
-    process.stdout.close(), process.stderr.close()
+    process.stdin = None
+    _, err = process.communicate(timeout=20)
+    assert process.returncode == 128 + signal.SIGTERM and "interrupted and saved" in err
     assert Checkpoint(only_run(tmp_path) / "checkpoint").read() is not None
 
 
