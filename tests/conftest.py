@@ -5,6 +5,7 @@ import sys
 import pytest
 from support.data_sets import empty_folder, shrink
 from support.hostile_files import bounded_memory
+from support.models import run_of_vectors
 
 
 @pytest.fixture
@@ -45,3 +46,9 @@ def data_folder(monkeypatch, tmp_path):
 def tiny(monkeypatch):
     """Data sets whose files hold a few bytes."""
     shrink(monkeypatch)
+
+
+@pytest.fixture(scope="session")
+def run_on_vectors(tmp_path_factory):
+    """The folder of a finished run on vectors, their samples and labels."""
+    return run_of_vectors(tmp_path_factory.mktemp("vectors"))

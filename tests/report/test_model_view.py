@@ -5,6 +5,7 @@ import pytest
 import torch
 from support.learners import make, one_head, pictures, started
 
+from prer.learners import PRER
 from prer.models.model import as_data
 from prer.report import model_view
 from prer.report.model_view import POINTS, SHOWN, look, named
@@ -37,9 +38,17 @@ def test_real_samples_are_test_samples_of_the_class(prer):
         np.testing.assert_array_equal(class_.rows["real"], task.x[mine].numpy())
 
 
-def test_samples_are_rebuilt_and_generated_at_an_address_of_the_report(prer):
+def test_samples_are_rebuilt_and_generated_at_an_address_of_the_report(prer, monkeypatch):
     learner, stream = prer
+    places, generate = [], PRER.generate
+
+    def watched(self, ids, address):
+        places.append((set(ids.flatten().tolist()), address.place))
+        return generate(self, ids, address)
+
+    monkeypatch.setattr(PRER, "generate", watched)
     view = look(learner, stream)
+    assert places == [({number}, ("report", str(number))) for number in range(6)]
     assert view.generates and [c.label for c in view.classes] == list("012345")
     for number, class_ in enumerate(view.classes):
         assert list(class_.rows) == ["real", "rebuilt", "samples"]
