@@ -3,6 +3,9 @@
 import sys
 
 import pytest
+from support.data_sets import empty_folder, shrink
+from support.hostile_files import bounded_memory
+from support.models import run_of_vectors
 
 
 @pytest.fixture
@@ -24,3 +27,28 @@ def workers(monkeypatch):
         )
 
     return run
+
+
+@pytest.fixture
+def little_memory():
+    """The memory of this process is bounded, so that a file that claims too much fails at once."""
+    with bounded_memory():
+        yield
+
+
+@pytest.fixture
+def data_folder(monkeypatch, tmp_path):
+    """An empty data folder, and no network."""
+    return empty_folder(monkeypatch, tmp_path / "data")
+
+
+@pytest.fixture
+def tiny(monkeypatch):
+    """Data sets whose files hold a few bytes."""
+    shrink(monkeypatch)
+
+
+@pytest.fixture(scope="session")
+def run_on_vectors(tmp_path_factory):
+    """The folder of a finished run on vectors, their samples and labels."""
+    return run_of_vectors(tmp_path_factory.mktemp("vectors"))

@@ -4,6 +4,7 @@ import json
 from dataclasses import fields
 
 import pytest
+from support.experiments import parsed
 
 from prer.densities.flow import FlowSettings
 from prer.densities.gaussian import Gaussian
@@ -11,13 +12,8 @@ from prer.errors import InputError
 from prer.learners import PRER
 from prer.learners.variants import PRERVariant
 from prer.migration import DENSITY, SWITCHES, former, present, present_name
-from prer.runs.experiment import Experiment
 from prer.runs.folder import RunFolder
 from prer.sweeps.sweep import Sweep
-
-
-def parsed(*overrides, **tables):
-    return Experiment.parse(tables, overrides)
 
 
 @pytest.mark.parametrize(("old", "new"), DENSITY.items())

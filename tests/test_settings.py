@@ -4,23 +4,13 @@ from dataclasses import dataclass, fields
 from typing import Literal
 
 import pytest
+from support.experiments import parsed, refused
 
 from prer.errors import InputError
 from prer.migration import MOVED, moved
 from prer.runs.experiment import Experiment
 from prer.settings import Auto, build, chosen, setting
 from prer.streams.config import StreamConfig
-
-
-def parsed(*overrides, **tables):
-    return Experiment.parse(tables, overrides)
-
-
-def refused(said, *overrides, **tables):
-    with pytest.raises(InputError, match=said) as caught:
-        parsed(*overrides, **tables)
-    assert "\n" not in str(caught.value)
-
 
 # -- wrong keys and values --------------------------------------------------------------------------------------------
 

@@ -1,79 +1,46 @@
-"""Both sides of a comparison do the same work. Nothing is timed here."""
+"""The comparison of training steps: who takes part, and from which state."""
 
 import copy
-import functools
 
 import pytest
 import torch
-from support.bench import STREAM
+from support.bench import STREAM, assert_compared
 
 from prer.bench import steps
-from prer.bench.ready import after
-from prer.learners.interfaces import Batch
-from prer.nn.heads import Heads
-
-CLASSIC = "lwf, classic"
+from prer.learners import LEARNERS
 
 
-@functools.cache
-def weights_after(name):
-    """After the same steps without dropout, the weights of our learner and of the bare loop; and those before."""
+@pytest.mark.parametrize("name", steps.METHODS)
+def test_a_method_is_a_learner_with_its_settings(name):
     method = steps.METHODS[name]
-    ready = after(2, steps.built(method, epochs=1, dropout=0.0, batch=16), STREAM)
-    ours, met, task = copy.deepcopy(ready.learner), copy.deepcopy(ready.learner), ready.task
-    met.meet(task)
-    bare = method.bare(met, task, 1)
-    before = [p.detach().clone() for p in bare.parameters]
-    address = ours.address_ / 2 / "classifier" / 0
-    batches = ours._batches(128, address)
-    drawn = met.rehearse(batches, address)[0][0] if bare.memory else batches[0, :, :0]
-    for rows, numbers in zip(batches[0], drawn, strict=True):
-        bare.step(rows, numbers)
-    ours.learn(task)
-    heads = ours.heads_ if bare.trains_old_heads else ours.head_
-    trained = [p[0].detach() for p in (*ours.encoder_.parameters(), *heads.parameters())]
-    return trained, [p.detach() for p in bare.parameters], before
+    learner = steps.built(method, epochs=3)
+    assert type(learner) is LEARNERS[method.learner] and (learner.batch, learner.epochs) == (64, 3)
+    assert all(getattr(learner, key) == value for key, value in method.settings.items())
 
 
-@pytest.mark.parametrize("name", [name for name in steps.METHODS if name != CLASSIC])
-def test_the_bare_loop_does_the_same_mathematics(name):
-    ours, bare, before = (torch.cat([t.flatten() for t in weights]) for weights in weights_after(name))
-    # All weights together: where a gradient is nearly 0, Adam makes a full step of its rounding.
-    assert (ours - bare).norm() < 1e-3 * (ours - before).norm()
-    assert (ours - before).abs().max() > 1e-3
+def test_both_sides_start_from_the_same_state():
+    turns = steps.ours_and_bare(steps.METHODS["naive"], STREAM, 2, "cpu")
+    assert list(turns) == ["ours", "bare loop"]
+    ready, bare = turns["ours"].__self__, turns["bare loop"].__self__
+    assert len(ready.learner.tasks_) == steps.PAST and bare.current == steps.PAST
+    met = copy.deepcopy(ready.learner)
+    met.meet(ready.task)
+    weights = [p[0] for p in (*met.encoder_.parameters(), *met.head_.parameters())]
+    assert all(torch.equal(a, b) for a, b in zip(weights, bare.parameters, strict=True))
 
 
-def test_the_bare_loop_distils_in_the_same_way():
-    """Of classic LwF one gradient: in its first step that of the old heads is 0, and Adam makes a step of rounding."""
-    method = steps.METHODS[CLASSIC]
-    ready = after(2, steps.built(method, dropout=0.0, epochs=1, weight=1000.0), STREAM)
-    learner, task = ready.learner, ready.task
-    learner.before_ = learner._record(task)
-    learner.meet(task)
-    heads, bare = Heads(learner._heads()), method.bare(learner, task, 1)
-    rows = torch.arange(0, 128, 2)
-    with torch.no_grad():
-        for p, other in zip(learner.encoder_.parameters(), bare.encoder.parameters(), strict=True):
-            p += 0.1 * torch.randn(p.shape, generator=torch.Generator().manual_seed(p.numel()))
-            other.copy_(p[0])
-    x = bare.x[rows].float() / 255
-    head, noise = functools.partial(heads.of, learner.head_of_[-1]), torch.rand(1, 64, 37)
-    batch = Batch(x.unsqueeze(0), bare.y[rows].unsqueeze(0), noise, rows.unsqueeze(0), head, (), heads)
-    losses = learner.loss(batch).sum(), bare.loss(x, bare.y[rows], rows, rows[:0])
-    learner.weight = bare.weight = 0.0
-    alone = bare.loss(x, bare.y[rows], rows, rows[:0])
-    torch.testing.assert_close(*losses, rtol=1e-4, atol=1e-5)
-    assert losses[0] > alone + 0.01
-    for a, b in zip(
-        torch.autograd.grad(losses[0], list(learner.encoder_.parameters())),
-        torch.autograd.grad(losses[1], list(bare.encoder.parameters())),
-        strict=True,
-    ):
-        torch.testing.assert_close(a[0], b, rtol=1e-3, atol=1e-4)
+def test_a_peer_takes_part_where_it_has_the_method(monkeypatch):
+    asked, said = [], []
 
+    def peer(name, stream, past, epochs, device):
+        asked.append((name, len(stream), past, epochs, device))
+        return (lambda: 1e3) if name == "naive" else None
 
-@pytest.mark.parametrize("name", [name for name in steps.METHODS if name != "naive"])
-def test_what_a_method_adds_makes_a_difference(name):
-    """Otherwise the comparison above would hold for methods that do nothing."""
-    first, other = (weights_after(kind)[1][0] for kind in ("naive", name))
-    assert (first - other).abs().max() > 1e-3
+    monkeypatch.setattr(steps, "METHODS", {name: steps.METHODS[name] for name in ("naive", "ewc")})
+    found = steps.compare(steps.Size(64, 2, 1), "cpu", {"peer": peer}, said.append)
+    assert asked == [("naive", 3, 2, 2, "cpu"), ("ewc", 3, 2, 2, "cpu")]
+    assert said == ["a step of naive", "a step of ewc"]
+    assert_compared(found)
+    assert found["naive"]["median"].keys() == {"ours", "bare loop", "peer"}
+    assert found["ewc"]["median"].keys() == {"ours", "bare loop"}
+    assert found["naive"]["times as fast as"]["peer"]["median"] > 1e3  # a step of ours takes less than a second

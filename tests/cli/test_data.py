@@ -7,7 +7,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from support.data_sets import empty_folder, put, shrink
+from support.data_sets import put
 
 import prer
 from prer.cli.main import main
@@ -15,19 +15,9 @@ from prer.data import fetch
 from prer.data.catalogue import CATALOGUE
 from prer.errors import RunError
 
+pytestmark = pytest.mark.usefixtures("data_folder")
 ROOT = str(Path(prer.__file__).parents[1])
 FETCHED = [entry for entry in CATALOGUE.values() if entry.files]
-
-
-@pytest.fixture(autouse=True)
-def data_folder(monkeypatch, tmp_path):
-    return empty_folder(monkeypatch, tmp_path / "data")
-
-
-@pytest.fixture
-def tiny(monkeypatch):
-    """Data sets whose files hold a few bytes."""
-    shrink(monkeypatch)
 
 
 def said(capsys, *arguments, code=0):

@@ -8,17 +8,13 @@ from pathlib import Path
 
 import pytest
 import torch
-from support.commands import NAIVE, begun, ended, environment, said, strict
+from support.commands import NAIVE, begun, ended, environment, said, strict_events
 
 from prer.cli.main import main
 from prer.errors import NO_MEMORY, Interrupted
 from prer.runs.folder import RunFolder
 
 pytestmark = pytest.mark.usefixtures("no_terminal")
-
-
-def events(run):
-    return [strict(line) for line in (run / "events.jsonl").read_text("utf-8").splitlines()]
 
 
 def test_a_run_that_diverges_ends_with_1_and_says_where(arrays):
@@ -50,7 +46,7 @@ def test_an_interrupted_run_ends_with_130_and_says_how_to_go_on(capsys, arrays):
     assert err.strip() == f"interrupted and saved; resume with: prer resume {folder}"
     assert (folder / "checkpoint" / "checkpoint.json").exists()
     assert not (folder / "result.json").exists()
-    assert events(folder)
+    assert strict_events(folder)
     assert "not" in said(capsys, "show", folder)
 
 

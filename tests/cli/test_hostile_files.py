@@ -3,22 +3,17 @@
 import re
 
 import pytest
-from support.hostile_files import HOSTILE, bounded_memory
+from support.hostile_files import HOSTILE
 
 from prer.cli.main import main
 
+pytestmark = pytest.mark.usefixtures("little_memory")
 NAMED = [
     *("truncated idx", "an idx that claims 2^40", "gzip bomb", "fewer labels than images", "tar bomb", "mat bomb"),
     *("pickle in an npz", "npz whose header lies", "zip slip", "zip bomb", "encrypted zip", "zip with wrong UTF-8"),
     *("images of mixed sizes", "broken image", "image bomb", "symlink loop", "missing value", "text in a feature"),
     *("FIFO", "device", "pickle", "torch file", "empty file", "empty folder", "random bytes"),
 ]
-
-
-@pytest.fixture(autouse=True)
-def little_memory():
-    with bounded_memory():
-        yield
 
 
 @pytest.mark.parametrize("case", NAMED)

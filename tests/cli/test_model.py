@@ -14,7 +14,7 @@ import pytest
 import torch
 from PIL import Image
 from support.commands import begun, ended
-from support.models import TINY, finished_run, random_images, run_of_vectors
+from support.models import TINY, finished_run, random_images
 
 from prer.cli.main import main
 from prer.models.model import Model
@@ -26,14 +26,8 @@ def finished(tmp_path_factory):
     return finished_run(tmp_path_factory.mktemp("runs"), *TINY)
 
 
-@pytest.fixture(scope="module")
-def vectors(tmp_path_factory):
-    """The folder of a finished run on vectors, their samples and labels."""
-    return run_of_vectors(tmp_path_factory.mktemp("vectors"))
-
-
-def test_predictions_are_printed_as_csv(vectors, tmp_path, capsys):
-    folder, x, y = vectors
+def test_predictions_are_printed_as_csv(run_on_vectors, tmp_path, capsys):
+    folder, x, y = run_on_vectors
     np.savez(tmp_path / "new.npz", x=x[:6], y=y[:6])
     main(["predict", str(folder), str(tmp_path / "new.npz"), "--task", "1"])
     out, err = capsys.readouterr()
@@ -56,13 +50,13 @@ def test_damaged_samples_are_refused_with_a_sentence(finished, tmp_path, name, c
     assert ended.value.code == 2 and "Traceback" not in capsys.readouterr().err
 
 
-def test_samples_are_written_as_a_picture_or_an_array(finished, vectors, tmp_path, monkeypatch, capsys):
+def test_samples_are_written_as_a_picture_or_an_array(finished, run_on_vectors, tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     main(["sample", str(finished), "--class", "3", "-n", "5"])
     page = np.asarray(Image.open(tmp_path / "3.png"))
     expected = Model(finished).sample(3, 5)
     assert page.shape == (17, 26) and np.array_equal(page[9:17, 0:8], expected[3, 0].numpy())
-    main(["sample", str(vectors[0]), "--class", "a,b", "-n", "4"])
+    main(["sample", str(run_on_vectors[0]), "--class", "a,b", "-n", "4"])
     assert np.load(tmp_path / "a-b.npy").shape == (4, 3)
     assert "Written: a-b.npy" in capsys.readouterr().out
     for wrong in ("x.gif", "no/such/folder/x.png"):

@@ -8,7 +8,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 from safetensors.numpy import load_file
-from support.commands import NAIVE, NAIVE_RUN, TINY_PRER, refused, said, strict
+from support.arrays import write_vectors
+from support.commands import NAIVE, NAIVE_RUN, TINY_PRER, refused, said, strict, strict_events
 from support.folders import contents
 
 import prer
@@ -23,10 +24,6 @@ KEYS = {  # the contract of DESIGN.md, "The run folder is the database"
     *("forward_transfer", "untrained", "memory_floats", "memory_samples", "transient_floats", "seconds", "digest"),
     *("learner", "stream", "device", "version", "sha256"),
 }
-
-
-def events(run):
-    return [strict(line) for line in (run / "events.jsonl").read_text("utf-8").splitlines()]
 
 
 def test_a_run_ends_well_with_one_line_for_each_phase_of_a_task(naive_run):
@@ -85,7 +82,7 @@ def test_the_environment_is_written(naive_run):
 
 
 def test_there_is_one_event_for_each_epoch_and_task(naive_run):
-    of_run, result = events(naive_run[1]), strict((naive_run[1] / "result.json").read_text("utf-8"))
+    of_run, result = strict_events(naive_run[1]), strict((naive_run[1] / "result.json").read_text("utf-8"))
     assert [(e["event"], e["task"]) for e in of_run] == [(e, t) for t in range(5) for e in ("epoch", "task")]
     for event in of_run[0::2]:
         assert (event["phase"], event["epoch"], event["epochs"], len(event["loss"])) == ("classifier", 0, 1, 2)
@@ -110,7 +107,11 @@ def test_prer_writes_the_same_contract_and_its_health(capsys, tmp_path):
     out = said(capsys, "run", *TINY_PRER, "--seeds", "1", "--out", "deep/er")
     (folder,) = (tmp_path / "deep/er").iterdir()
     assert len(re.findall(r"^task \d/5 ", out, re.M)) == 5 * 3
-    assert Counter(event["event"] for event in events(folder)) == {"epoch": 15, "task": 5, "health": 2 + 4 + 6 + 8 + 10}
+    assert Counter(event["event"] for event in strict_events(folder)) == {
+        "epoch": 15,
+        "task": 5,
+        "health": 2 + 4 + 6 + 8 + 10,
+    }
     result = strict((folder / "result.json").read_text("utf-8"))
     assert set(result) == KEYS
     assert result["accuracy"]["std"] is None
@@ -119,7 +120,7 @@ def test_prer_writes_the_same_contract_and_its_health(capsys, tmp_path):
     assert all(kept > 0 for kept in result["memory_floats"])
     assert result["transient_floats"][0] == 0 and all(copied > 0 for copied in result["transient_floats"][1:])
     # Trained so shortly, some classes are hardly recognised, and a person should know.
-    low = {e["task"] for e in events(folder) if e["event"] == "health" and min(e["agreement_decoded"]) < 0.8}
+    low = {e["task"] for e in strict_events(folder) if e["event"] == "health" and min(e["agreement_decoded"]) < 0.8}
     assert len(low) + (4 in low) == out.count("warning: after task") > 0  # of the last task again, after the result
 
 
@@ -212,7 +213,7 @@ def test_quiet_prints_the_folder_alone(capsys, arrays, out):
 
 def test_warnings_of_a_quiet_run_go_to_standard_error(capsys, tmp_path):
     short = ["learner.epochs=0", "learner.epochs_autoencoder=0", "learner.density.epochs=1", "learner.density.blocks=1"]
-    main(["run", vectors(tmp_path / "d.npz", 0), *short, "--seeds", "1", "--quiet"])
+    main(["run", write_vectors(tmp_path / "d.npz", 0), *short, "--seeds", "1", "--quiet"])
     out, err = capsys.readouterr()
     assert out.count("\n") == 1
     assert "warning: " in err
@@ -230,23 +231,17 @@ def test_verbose_logs_every_epoch(capsys, arrays):
 
 def test_an_unfinished_run_begins_anew(capsys, finished):
     (finished / "result.json").unlink()
-    before = events(finished)
+    before = strict_events(finished)
     assert said(capsys, *NAIVE_RUN).count("epoch  ") == 5
-    assert [(e["event"], e["task"]) for e in events(finished)] == [(e["event"], e["task"]) for e in before]
+    assert [(e["event"], e["task"]) for e in strict_events(finished)] == [(e["event"], e["task"]) for e in before]
     assert (finished / "result.json").exists()
 
 
 def test_a_result_is_not_shown_for_changed_data(capsys, tmp_path):
-    run = ["run", vectors(tmp_path / "d.npz", 0), "learner.name=naive", "learner.epochs=1", "--seeds", "1"]
+    run = ["run", write_vectors(tmp_path / "d.npz", 0), "learner.name=naive", "learner.epochs=1", "--seeds", "1"]
     said(capsys, *run)
     said(capsys, *run)
-    vectors(tmp_path / "d.npz", 1)
+    write_vectors(tmp_path / "d.npz", 1)
     assert "the data has changed" in refused(capsys, *run)
     (tmp_path / "d.npz").unlink()
     assert "Run folder" in said(capsys, *run)  # what is known can still be looked at
-
-
-def vectors(path, seed):
-    rng = np.random.default_rng(seed)
-    np.savez(path, x=rng.normal(size=(40, 3)), y=np.repeat([0, 1, 2, 3], 10))
-    return f"stream.data={path}"

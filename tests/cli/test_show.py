@@ -8,15 +8,10 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from support.arrays import write_vectors
 from support.commands import NAIVE, refused, said, strict
 
 pytestmark = pytest.mark.usefixtures("no_terminal")
-
-
-def vectors(path, seed):
-    rng = np.random.default_rng(seed)
-    np.savez(path, x=rng.normal(size=(40, 3)), y=np.repeat([0, 1, 2, 3], 10))
-    return f"stream.data={path}"
 
 
 def test_show_shows_what_the_run_showed(capsys, naive_run, finished):
@@ -103,7 +98,7 @@ def test_naive_on_other_data_is_not_shown_beside(capsys, arrays, tmp_path):
 
 
 def test_of_several_naive_runs_none_is_shown_beside(capsys, tmp_path):
-    base = ["run", vectors(tmp_path / "d.npz", 0), "--seeds", "1", "learner.epochs=1"]
+    base = ["run", write_vectors(tmp_path / "d.npz", 0), "--seeds", "1", "learner.epochs=1"]
     said(capsys, *base, "learner.name=naive")
     assert "naive ┃" in said(capsys, *base, "learner.name=joint")
     said(capsys, *base, "learner.name=naive", "learner.lr=0.5")

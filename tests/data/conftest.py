@@ -1,24 +1,11 @@
-"""What tests of data sets share: data folders, small data sets, and a web server."""
+"""What tests of data sets share: a web server, and no waiting."""
 
 import threading
 
 import pytest
-from support.data_sets import empty_folder, shrink
 from support.web_server import Server
 
 from prer.data import fetch, transfer
-
-
-@pytest.fixture
-def data_folder(monkeypatch, tmp_path):
-    """An empty data folder, and no network."""
-    return empty_folder(monkeypatch, tmp_path / "data")
-
-
-@pytest.fixture
-def tiny(monkeypatch):
-    """Data sets whose files hold a few bytes."""
-    shrink(monkeypatch)
 
 
 @pytest.fixture

@@ -8,20 +8,15 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from support.data_files import GOOD, RNG, ROWS, image_bomb, mat, parquet_with, savez, tar_of, text, zipped
-from support.hostile_files import HOSTILE, bounded_memory
+from support.hostile_files import HOSTILE
 
 from prer.data import guards
 from prer.data.files import read, read_new
 from prer.data.reading import Reading
 from prer.errors import InputError
 
+pytestmark = pytest.mark.usefixtures("little_memory")
 few = settings(max_examples=60, deadline=None, database=None)
-
-
-@pytest.fixture(autouse=True)
-def little_memory():
-    with bounded_memory():
-        yield
 
 
 @pytest.fixture(autouse=True, scope="module")

@@ -7,15 +7,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from PIL import Image
 from scipy import ndimage
+from support.arrays import tensor_images
 
 from prer.data.resizing import as_type_of, coloured, grey, resized
 
 few = settings(max_examples=40, deadline=None, database=None)
-
-
-def images(*shape, dtype=torch.uint8, seed=0):
-    drawn = torch.randint(0, 256, shape, generator=torch.Generator().manual_seed(seed))
-    return drawn.to(torch.uint8) if dtype == torch.uint8 else drawn / 255
 
 
 @pytest.mark.parametrize("size", [8, 16, 40])
@@ -29,7 +25,7 @@ def test_resizing_is_what_pillow_gives(size):
 @few
 @given(st.integers(1, 20), st.integers(1, 20), st.integers(1, 20))
 def test_padding_centres_and_crops(height, width, size):
-    x = images(3, 2, height, width)
+    x = tensor_images(3, 2, height, width)
     seen = resized(x, size, "pad")
     assert seen.shape == (3, 2, size, size)
     down, right = (size - height) // 2, (size - width) // 2
@@ -40,18 +36,18 @@ def test_padding_centres_and_crops(height, width, size):
 
 
 def test_what_has_the_size_is_left_as_it_is():
-    x = images(3, 1, 16, 16)
+    x = tensor_images(3, 1, 16, 16)
     assert resized(x, 16) is x
     assert resized(x, 16, "pad") is x
 
 
 def test_many_images_are_resized_like_one():
-    x = images(2100, 1, 9, 9)
+    x = tensor_images(2100, 1, 9, 9)
     assert torch.equal(resized(x, 12)[2099], resized(x[2099:], 12)[0])
 
 
 def test_floats_stay_floats():
-    x = images(2, 3, 9, 9, dtype=torch.float32)
+    x = tensor_images(2, 3, 9, 9, dtype=torch.float32)
     assert resized(x, 12).dtype == torch.float32
     assert float(resized(x, 12).max()) <= 1
 
@@ -63,7 +59,7 @@ def test_floats_stay_within_their_range(size):
 
 
 def test_grey_becomes_colour_and_colour_stays():
-    grey, colour = images(2, 1, 8, 8), images(2, 3, 8, 8)
+    grey, colour = tensor_images(2, 1, 8, 8), tensor_images(2, 3, 8, 8)
     assert torch.equal(coloured(grey), grey.expand(-1, 3, -1, -1))
     assert coloured(colour) is colour
 
@@ -73,7 +69,7 @@ def test_colours_become_grey_by_the_usual_weights():
     seen = grey(colours.expand(-1, -1, 2, 2))
     assert (seen.shape, seen.dtype) == ((4, 1, 2, 2), torch.uint8)
     assert seen[:, 0, 0, 0].tolist() == [76, 150, 29, 124]
-    for x in (images(2, 1, 8, 8), images(2, 4, 8, 8)):
+    for x in (tensor_images(2, 1, 8, 8), tensor_images(2, 4, 8, 8)):
         assert grey(x) is x
 
 

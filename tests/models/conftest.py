@@ -3,19 +3,13 @@
 import shutil
 
 import pytest
-from support.models import TINY, finished_run, run_of_vectors
+from support.models import TINY, finished_run
 
 
 @pytest.fixture(scope="session")
 def finished(tmp_path_factory):
     """The folder of a finished run on digits."""
     return finished_run(tmp_path_factory.mktemp("runs"), *TINY)
-
-
-@pytest.fixture(scope="session")
-def vectors(tmp_path_factory):
-    """The folder of a finished run on vectors, their samples and labels."""
-    return run_of_vectors(tmp_path_factory.mktemp("vectors"))
 
 
 @pytest.fixture

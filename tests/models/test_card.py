@@ -5,11 +5,11 @@ import json
 from support.models import finished_run
 
 
-def test_the_card_says_what_it_is(finished, vectors):
+def test_the_card_says_what_it_is(finished, run_on_vectors):
     result, card = json.loads((finished / "result.json").read_text()), (finished / "model" / "README.md").read_text()
     assert f"{result['accuracy']['mean']:.2f} ± {result['accuracy']['std']:.2f}" in card
     assert "licence: CC BY 4.0" in card and "5. 8, 9" in card and "stores 0 samples" in card
-    other = (vectors[0] / "model" / "README.md").read_text()
+    other = (run_on_vectors[0] / "model" / "README.md").read_text()
     assert r"\<d\>" in other and "licence unknown" in other  # a label is text, not HTML
 
 

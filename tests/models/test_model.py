@@ -51,8 +51,8 @@ def test_samples_are_of_the_asked_class_and_drawn_anew_by_number(alone):
     assert not torch.equal(one, model.sample(4, 5)) and not torch.equal(one, model.sample(3, 5, seed=1))
 
 
-def test_vectors_come_back_in_their_own_units(vectors):
-    folder, x, _ = vectors
+def test_vectors_come_back_in_their_own_units(run_on_vectors):
+    folder, x, _ = run_on_vectors
     model = Model(folder)
     made = model.sample("c", 50)
     assert made.shape == (50, 3) and 60 < float(made.mean()) < 220  # means of the data are 100 to 160

@@ -1,36 +1,23 @@
 """Figure 2: what PRER remembers, the same to the byte."""
 
 import hashlib
-import re
 
 import numpy as np
 import pytest
 from matplotlib import rc_context
+from support.commands import reproduced
 
-from prer.cli.main import main
 from prer.paper import figure2
 
 pytestmark = pytest.mark.usefixtures("quick")
 FAST = ("--fast", "--seeds", "2", "--device", "cpu")
 
 
-def told(capsys, *arguments, code=0):
-    """What a command prints, and its sentence where it does not end well."""
-    try:
-        main(["reproduce", *map(str, arguments)])
-        assert code == 0
-    except SystemExit as end:
-        assert end.code == code
-    out, err = capsys.readouterr()
-    assert not err if code == 0 else re.fullmatch(r"prer: [^\n]+\n", err), err
-    return out, err
-
-
 def test_the_figure_is_the_same_to_the_byte(capsys, tmp_path):
     digests = []
     for set_before in ({}, {"text.usetex": True, "axes.facecolor": "red"}):
         with rc_context(set_before):
-            out, _ = told(capsys, "figure2", *FAST)
+            out, _ = reproduced(capsys, "figure2", *FAST)
         digests.append(
             [hashlib.sha256((tmp_path / f"runs/figure2.{k}").read_bytes()).hexdigest() for k in figure2.DATES]
         )
@@ -41,7 +28,7 @@ def test_the_figure_is_the_same_to_the_byte(capsys, tmp_path):
     assert what.names == [str(k) for k in range(10)] and what.decoded.shape == what.images.shape == (10, 8, 1, 8, 8)
     assert np.bincount(what.sampled_class).tolist() == [200] * 10 and len(what.real) == len(what.real_class)
     (folder / "model/model.safetensors").unlink()
-    out, err = told(capsys, "figure2", *FAST, code=1)
+    out, err = reproduced(capsys, "figure2", *FAST, code=1)
     assert "no figure: " in out and "1 run is missing" in err
 
 

@@ -2,14 +2,13 @@
 
 import csv
 import json
-import re
 
 import numpy as np
 import pytest
 from support.benchmarks import script
+from support.commands import reproduced
 from support.fake_runs import fake_run_of
 
-from prer.cli.main import main
 from prer.paper import plan
 from prer.paper.plan import Request
 from prer.paper.reproduce import clocks
@@ -19,20 +18,8 @@ pytestmark = pytest.mark.usefixtures("quick")
 FAST = ("--fast", "--seeds", "2", "--device", "cpu")
 
 
-def told(capsys, *arguments, code=0):
-    """What a command prints, and its sentence where it does not end well."""
-    try:
-        main(["reproduce", *map(str, arguments)])
-        assert code == 0
-    except SystemExit as end:
-        assert end.code == code
-    out, err = capsys.readouterr()
-    assert not err if code == 0 else re.fullmatch(r"prer: [^\n]+\n", err), err
-    return out, err
-
-
 def test_table_1_runs_what_is_missing_and_keeps_what_is_not(capsys, tmp_path):
-    out, _ = told(capsys, "table1", *FAST, "--only", "naive,prer", "--workers", "2")
+    out, _ = reproduced(capsys, "table1", *FAST, "--only", "naive,prer", "--workers", "2")
     assert "runs: 2; to do: 2" in out and "smoke test" in out
     for name in ("table1.md", "table1.tex", "table1.csv", "table1-diagonal.csv"):
         assert f"runs/{name}" in out and (tmp_path / "runs" / name).exists()
@@ -45,11 +32,11 @@ def test_table_1_runs_what_is_missing_and_keeps_what_is_not(capsys, tmp_path):
     clock = json.loads((tmp_path / "runs/clocks.json").read_text("utf-8"))["table1"]
     assert (len(clock["folders"]), clock["workers"]) == (2, 2) and clock["seconds"] > 0
     before = {path: path.stat().st_mtime_ns for path in (tmp_path / "runs").glob("*/*.json*")}
-    again, _ = told(capsys, "table1", *FAST, "--only", "naive,prer")
+    again, _ = reproduced(capsys, "table1", *FAST, "--only", "naive,prer")
     assert "to be made" not in again and again.splitlines()[-1] == out.splitlines()[-1]
     assert before == {path: path.stat().st_mtime_ns for path in (tmp_path / "runs").glob("*/*.json*")}
     (folder / "result.json").unlink()
-    assert "to do: 1" in told(capsys, "table1", *FAST, "--only", "naive,prer")[0]
+    assert "to do: 1" in reproduced(capsys, "table1", *FAST, "--only", "naive,prer")[0]
     assert RunFolder(folder).result["digest"] == result["digest"]
     assert clocks(tmp_path / "runs")["table1"]._asdict() == clock  # what made most of them
 
@@ -64,7 +51,7 @@ def test_damaged_clocks_are_ignored(tmp_path, text):
 
 @pytest.mark.slow
 def test_everything_at_once_and_the_document_about_it(capsys, monkeypatch, tmp_path):
-    out, _ = told(capsys, "all", "--fast", "--only", "prer")
+    out, _ = reproduced(capsys, "all", "--fast", "--only", "prer")
     assert "runs/table2.md" in out and "runs/claims.md" not in out
     assert out.splitlines()[-1].endswith("need many runs; to run them: prer reproduce claims --fast")
     monkeypatch.setattr("sys.argv", ["reproducibility.py", "runs", "--fast"])
@@ -75,7 +62,7 @@ def test_everything_at_once_and_the_document_about_it(capsys, monkeypatch, tmp_p
 
 def test_missing_data_is_named_in_the_cells(capsys, tmp_path):
     fake_run_of(tmp_path / "runs", plan.of_table1(Request())["mnist", "prer"], [99.0] * 5, [-1.0] * 5)
-    out, err = told(capsys, "table1", "--only", "mnist,prer,naive", code=1)
+    out, err = reproduced(capsys, "table1", "--only", "mnist,prer,naive", code=1)
     assert "mnist: mnist is not downloaded and PRER_OFFLINE is set" in out and "1 run is missing" in err
     text = (tmp_path / "runs/table1.md").read_text("utf-8")
     assert "| Naive | failed: mnist is not downloaded" in text and "| PRER | -1.00 ± 0.00 | 98.33 ± 0.00 |" in text
@@ -84,11 +71,12 @@ def test_missing_data_is_named_in_the_cells(capsys, tmp_path):
 def test_a_failed_run_is_named_in_its_cell(capsys, tmp_path, monkeypatch):
     tiny = Request.experiment
     monkeypatch.setattr(Request, "experiment", lambda s, d, m, o=(): tiny(s, d, m, (*o, "learner.lr=1e30")))
-    out, err = told(capsys, "table1", *FAST, "--only", "naive", code=1)
+    out, err = reproduced(capsys, "table1", *FAST, "--only", "naive", code=1)
     assert "| Naive | failed: the loss of seed" in (tmp_path / "runs/table1.md").read_text("utf-8")
     assert "Failed: Naive on digits: the loss of seed" in out and "then run the same command again" in err
     assert (
-        "Failed: Naive on digits: the loss of seed" in told(capsys, "table1", *FAST, "--only", "naive", "--finished")[0]
+        "Failed: Naive on digits: the loss of seed"
+        in reproduced(capsys, "table1", *FAST, "--only", "naive", "--finished")[0]
     )
 
 
@@ -99,7 +87,7 @@ def test_data_from_a_folder(capsys, tmp_path):
     usual = Request().experiment("kmnist", "naive", ["stream.data=kmnist100.npz", "seeds=2", "device=cpu"])
     fake_run_of(tmp_path / "runs", usual, [90.0] * 2, [-2.0] * 2)
     command = ("--only", "kmnist,naive", "--data", "kmnist=kmnist100.npz", "--seeds", "2", "--device", "cpu")
-    out, _ = told(capsys, "table1", *command)
+    out, _ = reproduced(capsys, "table1", *command)
     assert (
         "KMNIST-100 BWT" in out
         and "KMNIST-100 is read from kmnist100.npz, which is not the paper's data, KMNIST." in out
@@ -112,23 +100,23 @@ def test_only_limits_what_is_run_and_shown_while_files_hold_all_runs(capsys, tmp
     for i, method in enumerate(("prer", "ewc", "er", "gem", "lwf", "naive")):
         for data in ("mnist", "cifar10"):
             fake_run_of(tmp_path / "runs", experiments[data, method], 99 - i - noise * i, -i + noise * i)
-    out, _ = told(capsys, "table1", "--only", "mnist, prer", "--seeds", "3")
+    out, _ = reproduced(capsys, "table1", "--only", "mnist, prer", "--seeds", "3")
     assert "CIFAR10" not in out and "ER" not in out.replace("PRER", "") and "to be made" not in out
     rows = {row[""]: row for row in csv.DictReader((tmp_path / "runs/table1.csv").read_text("utf-8").splitlines())}
     assert rows["ER"]["CIFAR10 BWT"] == "-2.0" and rows["GEM"]["KMNIST BWT"] == "not run"
     assert float(rows["PRER"]["MNIST Accuracy"]) == 99
-    told(capsys, "significance", "--finished", "--seeds", "3")
+    reproduced(capsys, "significance", "--finished", "--seeds", "3")
     every = (tmp_path / "runs/significance.csv").read_text("utf-8")
-    out, _ = told(capsys, "significance", "--only", "cifar10,prer,ewc", "--finished", "--seeds", "3")
+    out, _ = reproduced(capsys, "significance", "--only", "cifar10,prer,ewc", "--finished", "--seeds", "3")
     assert "PRER - EWC" in out and "PRER - ER" not in out and "MNIST" not in out
     assert (tmp_path / "runs/significance.csv").read_text("utf-8") == every
-    out, _ = told(capsys, "claims", "--only", "mnist,prer", "--finished", "--seeds", "3")
+    out, _ = reproduced(capsys, "claims", "--only", "mnist,prer", "--finished", "--seeds", "3")
     assert "ER +2.00 (better, p " in out and "CIFAR10" not in out
 
 
 def test_a_clock_that_cannot_be_written_is_a_warning(capsys, tmp_path):
     (tmp_path / "runs/clocks.json").mkdir(parents=True)
-    out, _ = told(capsys, "table1", *FAST, "--only", "naive")
+    out, _ = reproduced(capsys, "table1", *FAST, "--only", "naive")
     assert "warning: cannot write runs/clocks.json: " in out and (tmp_path / "runs/table1.csv").exists()
 
 
@@ -136,7 +124,7 @@ def test_a_damaged_result_must_be_deleted_first(capsys, tmp_path):
     experiment = plan.of_table1(Request(seeds="3"))["mnist", "prer"]
     folder = fake_run_of(tmp_path / "runs", experiment, [99.0] * 3, [-1.0] * 3)
     (folder.path / "result.json").write_text("{")
-    out, err = told(capsys, "table1", "--only", "mnist,prer", "--seeds", "3", code=1)
+    out, err = reproduced(capsys, "table1", "--only", "mnist,prer", "--seeds", "3", code=1)
     assert "result.json cannot be read; delete it and run again" in out
     assert err == "prer: 1 run is missing; fix the errors above, then run the same command again\n"
 
@@ -145,7 +133,7 @@ def test_the_option_finished_runs_nothing(capsys, tmp_path):
     usual = Request().experiment("kmnist", "naive", ["stream.data=kmnist10k", "seeds=2"])
     fake_run_of(tmp_path / "runs", usual, [90.0] * 2, [-2.0] * 2)
     before = sorted((tmp_path / "runs").iterdir())
-    out, _ = told(capsys, "all", "--finished", "--data", "kmnist=kmnist10k", "--seeds", "2")
+    out, _ = reproduced(capsys, "all", "--finished", "--data", "kmnist=kmnist10k", "--seeds", "2")
     assert "KMNIST-10k BWT" in out and "not run" in out
     assert "| Naive | not run" in (tmp_path / "runs/table1.md").read_text("utf-8")
     assert [path for path in sorted((tmp_path / "runs").iterdir()) if path.is_dir()] == before
@@ -169,5 +157,5 @@ def test_the_option_finished_runs_nothing(capsys, tmp_path):
     ],
 )
 def test_wrong_input_is_refused_before_anything_runs(capsys, tmp_path, arguments, sentence):
-    out, err = told(capsys, *arguments, code=2)
+    out, err = reproduced(capsys, *arguments, code=2)
     assert sentence in err and not out and not (tmp_path / "runs").exists()

@@ -3,6 +3,7 @@
 import tomllib
 
 import pytest
+from support.experiments import parsed
 
 from prer.data.catalogue import CATALOGUE
 from prer.learners import LEARNERS
@@ -49,10 +50,6 @@ def recommended_value(value):
 
 
 # -- in an experiment -------------------------------------------------------------------------------------------------
-
-
-def parsed(*overrides, **tables):
-    return Experiment.parse(tables, overrides)
 
 
 @pytest.fixture

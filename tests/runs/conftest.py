@@ -1,7 +1,13 @@
-"""A finished run and a stopped one, and copies to be damaged."""
+"""A finished run and a stopped one, copies to be damaged, and a setting that is added later."""
+
+from dataclasses import make_dataclass
 
 import pytest
 from support.folders import EPOCHS, copied, killed_run, made, write_data
+
+from prer.learners import LEARNERS
+from prer.settings import setting
+from prer.streams.config import StreamConfig
 
 
 @pytest.fixture(scope="session")
@@ -34,3 +40,19 @@ def here(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     write_data(tmp_path / "my.npz")
     return tmp_path
+
+
+def with_one_more(kind):
+    """The same settings and one more, with a default."""
+    one_more = ("extra", int, setting(3, "something new", low=0))
+    return make_dataclass(kind.__name__, [one_more], bases=(kind,), kw_only=True)
+
+
+@pytest.fixture(params=["learner", "stream"])
+def extra(request, monkeypatch):
+    """The name of a setting that this version has beyond the ones it has."""
+    if request.param == "learner":
+        monkeypatch.setitem(LEARNERS, "prer", with_one_more(LEARNERS["prer"]))
+    else:
+        monkeypatch.setattr("prer.runs.experiment.StreamConfig", with_one_more(StreamConfig))
+    return f"{request.param}.extra"

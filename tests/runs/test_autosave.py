@@ -5,7 +5,7 @@ import pytest
 import torch
 
 from prer.errors import RunError
-from prer.learners import ABLATION, DGR, LEARNERS
+from prer.learners import ABLATION, LEARNERS
 from prer.runs.autosave import Autosave
 from prer.runs.checkpoint import Checkpoint
 from prer.runs.learn import learn
@@ -125,10 +125,3 @@ def test_whether_a_run_fails_does_not_depend_on_its_being_saved(tmp_path, kept):
     autosave = Autosave(Checkpoint(tmp_path / "checkpoint"), {}) if kept else None
     with pytest.raises(RunError, match="no longer finite in task 2, phase 'classifier'"):
         learn(blobs(), learner, seeds=1, device="cpu", autosave=autosave)
-
-
-def test_the_untrained_accuracy_of_dgr_trains_no_generator(monkeypatch):
-    trained, train = [], DGR.train_generator
-    monkeypatch.setattr(DGR, "train_generator", lambda self, task: trained.append(task.index) or train(self, task))
-    learn(domains(), made("dgr", {}), seeds=1, device="cpu")
-    assert trained == [0, 1, 2]

@@ -1,7 +1,6 @@
 """Runs, sweeps and checkpoints in which a setting has the name of version 0.1.0, mixed with those of now."""
 
 import json
-import shutil
 
 import pytest
 from support.fake_runs import fake_run
@@ -12,7 +11,6 @@ from prer.report.run import runs_in
 from prer.runs.discovery import counterpart, discover
 from prer.runs.experiment import Experiment, modernised
 from prer.runs.folder import RunFolder
-from prer.runs.run import resume
 from prer.sweeps.sweep import Sweep
 from prer.version import __version__
 
@@ -64,19 +62,6 @@ def test_a_sweep_may_mix_the_names(runs, axis, base):
     assert [point.stream.shuffle_seed for point in Sweep.read(file).points()] == [1, 2]
     for override in ("stream.draw=5", "stream.shuffle_seed=5"):  # it replaces the axis
         assert [point.stream.shuffle_seed for point in Sweep.read(file, [override]).points()] == [5]
-
-
-def test_a_run_without_a_context_is_known_by_either_hash(tmp_path):
-    experiment = Experiment.parse({}, [*TINY, "learner.name=naive"])
-    for number in experiment.hashes:
-        folder = tmp_path / f"digits-naive-{number}"
-        folder.mkdir()
-        (folder / "experiment.toml").write_text(experiment.to_toml())
-        assert resume(folder).result is not None
-    other = shutil.copytree(folder, tmp_path / "digits-naive-00000000")
-    (other / "environment.json").unlink()
-    with pytest.raises(InputError, match="its hash was 00000000 and is"):
-        resume(other)
 
 
 def test_a_context_that_is_not_understood_stays_as_it_is():

@@ -2,20 +2,20 @@
 
 import re
 import tomllib
-from dataclasses import fields, make_dataclass, replace
+from dataclasses import fields, replace
 from typing import get_args, get_type_hints
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from support.experiments import parsed, refused
 
 from prer.densities.flow import FlowSettings
 from prer.errors import InputError
 from prer.learners import ABLATION, LEARNERS
 from prer.migration import SWITCHES, former
 from prer.runs.experiment import Experiment, modernised, parse_override
-from prer.runs.legacy import hash_of_schema_1
-from prer.settings import Auto, Options, setting
+from prer.settings import Auto, Options
 from prer.streams.config import StreamConfig
 from prer.version import __version__
 
@@ -23,16 +23,6 @@ few = settings(max_examples=60, deadline=None, database=None)
 some_text = st.text(max_size=30) | st.sampled_from(
     ['"', "\\", '\\"""', "a\nb\r\nc", "\x00\x1f\x7f\x85\u2028", "🦉", "[x]", "#"]
 )
-
-
-def parsed(*overrides, **tables):
-    return Experiment.parse(tables, overrides)
-
-
-def refused(said, *overrides, **tables):
-    with pytest.raises(InputError, match=said) as caught:
-        parsed(*overrides, **tables)
-    assert "\n" not in str(caught.value)
 
 
 # -- learners and seeds -----------------------------------------------------------------------------------------------
@@ -324,22 +314,6 @@ def test_no_name_leads_out_of_the_folder_of_runs(name):
 # -- settings that are added later ------------------------------------------------------------------------------------
 
 
-def with_one_more(kind):
-    """The same settings and one more, with a default."""
-    one_more = ("extra", int, setting(3, "something new", low=0))
-    return make_dataclass(kind.__name__, [one_more], bases=(kind,), kw_only=True)
-
-
-@pytest.fixture(params=["learner", "stream"])
-def extra(request, monkeypatch):
-    """The name of a setting that this version has beyond the ones it has."""
-    if request.param == "learner":
-        monkeypatch.setitem(LEARNERS, "prer", with_one_more(LEARNERS["prer"]))
-    else:
-        monkeypatch.setattr("prer.runs.experiment.StreamConfig", with_one_more(StreamConfig))
-    return f"{request.param}.extra"
-
-
 BEFORE = {overrides: parsed(*overrides).hash for overrides in ((), ("learner.epochs=3", "stream.resplit=0.3"))}
 
 
@@ -350,19 +324,13 @@ def test_adding_a_setting_renames_nothing(extra, overrides):
     assert parsed(*overrides, f"{extra}=4").hash != BEFORE[overrides]
 
 
-def test_version_0_1_0_could_not_express_a_setting_that_was_added_later(extra):
-    assert hash_of_schema_1(parsed()) == hash_of_schema_1(parsed(f"{extra}=3")) == FORMER
-    assert hash_of_schema_1(parsed(f"{extra}=4")) is None
-
-
 # -- the names of earlier versions ------------------------------------------------------------------------------------
 
-FORMER = "f902fb16"
+FORMER = "f902fb16"  # the hash in version 0.1.0
 
 
 def test_the_names_of_the_built_in_experiment_stay():
     assert parsed().folder == "digits-prer-3361c516"
-    assert hash_of_schema_1(parsed()) == FORMER
 
 
 def test_a_run_of_an_earlier_version_is_found_by_its_former_name(tmp_path):

@@ -8,16 +8,12 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import ndimage
+from support.arrays import tensor_images
 
 from prer.address import Address
 from prer.streams.transforms import Moves, Permuted, Rotated
 
 few = settings(max_examples=40, deadline=None, database=None)
-
-
-def images(*shape, dtype=torch.uint8, seed=0):
-    drawn = torch.randint(0, 256, shape, generator=torch.Generator().manual_seed(seed))
-    return drawn.to(torch.uint8) if dtype == torch.uint8 else drawn / 255
 
 
 # -- a task's own view ------------------------------------------------------------------------------------------------
@@ -26,7 +22,7 @@ def images(*shape, dtype=torch.uint8, seed=0):
 @few
 @given(st.integers(1, 4), st.integers(1, 9), st.integers(1, 9), st.integers(0, 99))
 def test_a_permutation_moves_all_channels_alike_and_loses_nothing(channels, height, width, draw):
-    x = images(2, 3, channels, height, width)
+    x = tensor_images(2, 3, channels, height, width)
     seen = Permuted.drawn((channels, height, width), Address((draw,)))(x)
     assert (seen.shape, seen.dtype) == (x.shape, x.dtype)
     places = torch.arange(height * width).view(1, 1, height, width).expand(1, channels, -1, -1)
@@ -52,12 +48,12 @@ def test_the_permutation_of_an_address_is_the_same_for_ever():
 @pytest.mark.parametrize("size", [8, 9])
 @pytest.mark.parametrize("dtype", [torch.uint8, torch.float32])
 def test_quarter_turns_are_exact(turns, size, dtype):
-    x = images(2, 3, 3, size, size, dtype=dtype)
+    x = tensor_images(2, 3, 3, size, size, dtype=dtype)
     torch.testing.assert_close(Rotated(90.0 * turns)(x), torch.rot90(x, turns, (-2, -1)), atol=2e-5, rtol=0)
 
 
 def test_half_a_turn_is_exact_for_oblong_images():
-    x = images(2, 3, 1, 8, 12)
+    x = tensor_images(2, 3, 1, 8, 12)
     assert torch.equal(Rotated(180.0)(x), x.flip(-1, -2))
 
 
@@ -81,7 +77,7 @@ def test_floats_stay_within_their_range(size):
 @few
 @given(st.integers(0, 5), st.booleans(), st.integers(1, 4), st.integers(1, 7), st.integers(1, 7), st.integers(0, 99))
 def test_moves_are_crops_of_the_padded_image_then_flips(crop, flip, channels, height, width, seed):
-    moves, x = Moves(crop, flip), images(2, 3, channels, height, width, seed=seed)
+    moves, x = Moves(crop, flip), tensor_images(2, 3, channels, height, width, seed=seed)
     drawn = moves.draw(torch.zeros(2, 4, 3), Address((seed, seed + 1)))[:, 0]
     seen = moves(x, drawn)
     if not (crop or flip):

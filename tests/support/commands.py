@@ -60,6 +60,18 @@ def refused(capsys, *arguments):
     return err
 
 
+def reproduced(capsys, *arguments, code=0):
+    """What `prer reproduce` prints, and its sentence where it does not end well."""
+    try:
+        main(["reproduce", *map(str, arguments)])
+        assert code == 0
+    except SystemExit as end:
+        assert end.code == code
+    out, err = capsys.readouterr()
+    assert not err if code == 0 else re.fullmatch(r"prer: [^\n]+\n", err), err
+    return out, err
+
+
 def strict(text):
     """JSON as the standard has it, without NaN and Infinity."""
 
@@ -67,6 +79,11 @@ def strict(text):
         raise AssertionError(constant)
 
     return json.loads(text, parse_constant=refuse)
+
+
+def strict_events(run):
+    """All events of a run folder, with their times."""
+    return [strict(line) for line in (run / "events.jsonl").read_text("utf-8").splitlines()]
 
 
 # -- in a fork of this process -----------------------------------------------------------------------------------------

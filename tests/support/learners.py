@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 import torch
 
-from prer import Stream
+from prer import Stream, learn
 from prer.learners import ABLATION, LEARNERS
 from prer.migration import SWITCHES
 from prer.settings import families, merged, named
@@ -116,3 +116,29 @@ def captured(learner, task, monkeypatch):
         patch.setattr(type(learner), "train", train)
         learner.learn(task)
     return phases
+
+
+# -- training of PRER --------------------------------------------------------------------------------------------------
+
+
+def two_tasks(monkeypatch, **settings):
+    """A PRER that has learned one task, its stream, and the phases of its second task."""
+    stream = pictures()
+    learner = started(tiny_prer(**settings), stream)
+    learner.learn(stream[0])
+    return learner, stream, captured(learner, stream[1], monkeypatch)
+
+
+def first_step(phase):
+    """The loss of a phase, and the tensors of its first step."""
+    _, loss, fed, options = phase
+    at, *others = (t[:, 0] for t in fed)
+    return loss, (*options["gather"](at), *others)
+
+
+def digest_of_prer(**settings):
+    """What a tiny PRER with these settings has learned; its rate is high, so that couplings reach their bound."""
+    learner = tiny_prer(**merged({"density": {"name": "flow", "lr": 0.1}}, settings, {"density": "flow"}))
+    result = learn(pictures(), learner, seeds=1, device="cpu")
+    assert result.memory_samples == [0, 0, 0]
+    return result.digest

@@ -40,6 +40,11 @@ def midway(learner, stream, tasks=3):
         learner.before_ = learner._record(task)
     learner.meet(task)
     disturb(learner.encoder_, learner.heads_)
+    return first_batch(learner, task)
+
+
+def first_batch(learner, task):
+    """The first batch of a task that the learner has met."""
     address = learner.address_ / "test"
     heads = Heads(learner._heads()) if learner.old_heads() else None
     head = learner.head_ if heads is None else partial(heads.of, learner.head_of_[-1])
