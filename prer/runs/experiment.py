@@ -23,7 +23,7 @@ from prer.learners import ABLATION, LEARNERS, Learner
 from prer.learners.registry import find
 from prer.migration import DENSITY, former, moved, present_name
 from prer.presets import recommended
-from prer.runs.legacy import hash_of_schema_1
+from prer.runs.legacy import former_hashes
 from prer.settings import SCHEMA, Options, build, check_keys, chosen, families, merged, named, typed, values_of
 from prer.streams.config import StreamConfig
 from prer.text import did_you_mean
@@ -134,11 +134,18 @@ class Experiment:
         Settings at their default do not count, and a setting that has moved counts under its former name, so that
         neither a new setting nor a moved one renames a run.
         """
-        tables = self.chosen()
-        learner = former(tables["learner"])
-        if learner.get("density") == "flow":  # the default
-            del learner["density"]
-        content = {"schema": SCHEMA, "seeds": list(self.seeds), "device": self.device, **tables, "learner": learner}
+        return self.hash_with(former(self.chosen()["learner"]))
+
+    def hash_with(self, learner: Mapping[str, Any]) -> str:
+        """The hash if these were the settings of the learner that differ from their defaults, under former names."""
+        table = {key: value for key, value in learner.items() if (key, value) != ("density", "flow")}  # the default
+        content = {
+            "schema": SCHEMA,
+            "seeds": list(self.seeds),
+            "device": self.device,
+            **self.chosen(),
+            "learner": table,
+        }
         return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()[:8]
 
     @property
@@ -152,29 +159,16 @@ class Experiment:
 
     @property
     def hashes(self) -> tuple[str, ...]:
-        """The present hash and, if there is one, the hash in version 0.1.0."""
-        former = hash_of_schema_1(self)
-        return (self.hash,) if former is None else (self.hash, former)
+        """The present hash, and those that the experiment had in earlier versions."""
+        return (self.hash, *former_hashes(self))
 
     def path(self, out: Path) -> Path:
         """The run's folder in `out`; if an earlier version has run the experiment, the folder of that run."""
         now = out / self.folder
-        former = None if os.path.lexists(now) else hash_of_schema_1(self)
-        then = out / f"{self._slug}-{former}"
-        if former is None and not os.path.lexists(now):
-            then = next((path for path in sorted(out.glob(f"{self._slug}-????????")) if self._was_run(path)), then)
-            return then if os.path.lexists(then) else now
-        return then if former and os.path.lexists(then) else now
-
-    def _was_run(self, path: Path) -> bool:
-        """Whether a folder holds a run of this experiment under a hash that cannot be computed any more.
-
-        The hash of a Gaussian once covered the settings of a flow, which it never used.
-        """
-        try:
-            return self.is_same(tables_of(path / "experiment.toml"))
-        except (OSError, ValueError, RecursionError):
-            return False
+        if os.path.lexists(now):
+            return now
+        earlier = (out / f"{self._slug}-{former}" for former in former_hashes(self))
+        return next((path for path in earlier if os.path.lexists(path)), now)
 
 
 def modernised(context: Mapping[str, Any]) -> dict[str, Any]:

@@ -4,9 +4,16 @@ from __future__ import annotations
 
 import hashlib
 import json
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any, cast
 
+from prer.densities.flow import FlowSettings
+from prer.densities.gaussian import GaussianSettings
+from prer.learners.prer import PRER
 from prer.migration import MOVED, SWITCHES, former
+from prer.presets import recommended
 
 if TYPE_CHECKING:
     from prer.runs.experiment import Experiment
@@ -35,11 +42,30 @@ OWN = {
 }
 
 
-def hash_of_schema_1(experiment: Experiment) -> str | None:
-    """The hash of the experiment in version 0.1.0; None if that version could not express it."""
+def former_hashes(experiment: Experiment) -> Iterator[str]:
+    """The hashes that the experiment had in earlier versions.
+
+    Those of a Gaussian covered the settings of a flow, which it never used: the recommended ones, or the defaults.
+    """
+    density = getattr(experiment.learner, "density", None)
+    if not isinstance(density, GaussianSettings):
+        hashes = [hash_of_schema_1(experiment)]
+    else:
+        table = recommended(experiment.stream.data, "prer")["learner"].get("density", {})
+        flows = FlowSettings(**{key: value for key, value in table.items() if key != "name"}), FlowSettings()
+        learners: list[Any] = [replace(cast(PRER, experiment.learner), density=flow) for flow in flows]
+        twins = [replace(experiment, learner=learner) for learner in learners]
+        of_gaussian = [former(twin.chosen()["learner"]) | {"density": "gaussian"} for twin in twins]
+        hashes = [twin.hash_with(table) for twin, table in zip(twins, of_gaussian, strict=True)]
+        hashes += [hash_of_schema_1(twin, {"density": "gaussian"}) for twin in twins]
+    yield from (found for found in hashes if found is not None)
+
+
+def hash_of_schema_1(experiment: Experiment, learner: Mapping[str, Any] = MappingProxyType({})) -> str | None:
+    """The hash of the experiment in version 0.1.0, with these changes; None if that version could not express it."""
     all_settings, chosen = experiment.tables(), experiment.chosen()
     for tables in (all_settings, chosen):
-        tables["learner"] = former(tables["learner"])
+        tables["learner"] = former(tables["learner"]) | dict(learner)
     name = all_settings["learner"]["name"]
     if name not in OWN:
         return None

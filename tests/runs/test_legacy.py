@@ -21,10 +21,6 @@ def test_version_0_1_0_could_not_express_a_setting_that_was_added_later(extra):
     assert hash_of_schema_1(parsed(f"{extra}=4")) is None
 
 
-def test_a_gaussian_in_version_0_1_0_had_settings_of_a_flow():
-    assert parsed("learner.density=gaussian").hashes == (parsed("learner.density=gaussian").hash,)
-
-
 def test_the_hash_covers_every_setting_of_that_version_under_its_former_name():
     """The tables are written out as version 0.1.0 had them."""
     stream = {"data": "my.npz", "kind": "split", "classes_per_task": 2, "tasks": [], "order": [], "shuffle": True}
