@@ -43,7 +43,7 @@ class PRERVariant(PRER):
     one_hot: bool = setting(False, "the class as a one-hot vector, as in the paper (flow)")
     bounded: bool = setting(True, "bound the scale of couplings (flow)")
     permutation: Permutation = setting(
-        "swapping", "random orders, of which two blocks together transform every dimension, or the paper's (flow)"
+        "swapping", "of dimensions: two blocks together transform all of them, or random, the paper's (flow)"
     )
 
     @property

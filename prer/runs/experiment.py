@@ -64,7 +64,7 @@ class Experiment:
 
     @classmethod
     def layered(cls, layers: Sequence[Mapping[str, Any]], *, presets: bool = True) -> Experiment:
-        """An experiment from tables, of which later ones override earlier ones."""
+        """An experiment from several tables; later ones override earlier ones."""
         kind = _last(layers, "name", "prer")
         options = families(find(kind))
         density = _last(layers, "density", "flow")
@@ -134,7 +134,7 @@ class Experiment:
         Settings at their default do not count, and a setting that has moved counts under its former name, so that
         neither a new setting nor a moved one renames a run.
         """
-        return self.hash_with(former(self.chosen()["learner"]))
+        return self.hash_with(former({"name": self.learner.name} | chosen(self.learner)))
 
     def hash_with(self, learner: Mapping[str, Any]) -> str:
         """The hash if these were the settings of the learner that differ from their defaults, under former names."""
@@ -143,7 +143,7 @@ class Experiment:
             "schema": SCHEMA,
             "seeds": list(self.seeds),
             "device": self.device,
-            **self.chosen(),
+            "stream": chosen(self.stream),
             "learner": table,
         }
         return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()[:8]

@@ -8,6 +8,7 @@ from prer import Stream, learn
 from prer.learners import ABLATION, LEARNERS
 from prer.migration import SWITCHES
 from prer.settings import families, merged, named
+from prer.testing.streams import domains as one_head  # one head for three domains of the same classes
 
 NEEDS_GPU = pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a CUDA device")
 TINY = {"embedding": 16, "batch": 16, "epochs": 2, "channels": (8, 8, 8), "hidden": (16,)}
@@ -63,16 +64,6 @@ def pictures(classes=6, per_class=24, size=8, seed=0):
     for c in range(classes):
         x[y == c, c % 6 : c % 6 + 3] = 250 - 20 * (c // 6)
     return Stream.split(x, y)
-
-
-def one_head(classes=3, per_class=40):
-    """The same images in three domains: as they are, upside down, and one class again."""
-    rng = np.random.default_rng(1)
-    x = rng.integers(0, 60, size=(classes * per_class, 8, 8), dtype=np.uint8)
-    y = np.repeat([f"class {c}" for c in range(classes)], per_class)
-    for c in range(classes):
-        x[y == f"class {c}", 2 * c : 2 * c + 2] = 250
-    return Stream.of([(x, y), (x[:, ::-1], y), (x[y == "class 1"], y[y == "class 1"])])
 
 
 def vectors(tasks=TASKS, per_class=20):
