@@ -35,6 +35,10 @@ class Split:
         train, test = zip(*parts, strict=True)
         return np.concatenate(train), np.concatenate(test)
 
+    def everything(self) -> np.ndarray:
+        """All rows, whatever part they are in for some seed."""
+        return np.concatenate(self.rows)
+
     def _of_class(self, rows: np.ndarray, address: Address, number: int) -> tuple[np.ndarray, np.ndarray]:
         if self.held is not None:
             train, test = rows[~self.held[rows]], rows[self.held[rows]]
@@ -143,6 +147,10 @@ class Together:
         train, test = zip(*([rows + first for rows in split(seed)] for split, first in self.parts), strict=True)
         return np.concatenate(train), np.concatenate(test)
 
+    def everything(self) -> np.ndarray:
+        """All rows, whatever part they are in for some seed."""
+        return np.concatenate([split.everything() + first for split, first in self.parts])
+
 
 def merge(tasks: Sequence[Task]) -> Task:
     """Merge tasks into one, for a learner that may see everything; its y numbers the outputs of all heads."""
@@ -152,7 +160,7 @@ def merge(tasks: Sequence[Task]) -> Task:
     widths = {task.head: task.width for task in tasks}
     y = torch.full((len(x),), -1, device=tasks[0].y.device)
     for task, first in zip(tasks, firsts, strict=True):
-        rows = np.concatenate(task.split(0))  # any seed will do: training and test rows together are the task
+        rows = task.split.everything()
         outputs = torch.tensor(task.outputs, device=y.device)
         y[rows + first] = outputs[task.y[rows]] + sum(width for head, width in widths.items() if head < task.head)
     split = Together(tuple(zip((task.split for task in tasks), firsts, strict=True)))

@@ -139,6 +139,15 @@ def test_merge_sees_what_its_tasks_see():
         assert parts(merged, 7)[part] == [row for task in stream for row in parts(task, 7)[part]]
 
 
+def test_every_seed_has_right_labels_in_merged_tasks_without_their_test_part():
+    stream = Stream.split(vectors(100), np.arange(100) % 4, resplit=0.2).validated(0.2)
+    pools = Stream.of([(vectors(40), np.arange(40) % 2), (vectors(40), np.arange(40) % 2 + 2)], resplit=0.2)
+    for merged in (merge(stream.tasks), merge(pools.validated(0.2).tasks)):
+        rows = merged.train_rows((0, 1, 2))
+        expected = (rows % 4 if len(merged.x) == 100 else rows % 2 + 2 * (rows >= 40)).tolist()
+        assert merged.y[rows].tolist() == expected
+
+
 def test_merging_views_and_pools_keeps_what_each_task_sees():
     views = Stream.permuted(images(40, 8, 8), np.arange(40) % 4, tasks=3)
     pools = Stream.of(
