@@ -36,6 +36,7 @@ class LwF(Learner):
         total, z = super().loss(batch), self.encoder_(batch.x)
         for head, recorded in zip(self.heads_, self.recorded, strict=False):  # the new head has no record
             target = recorded.gather(1, batch.rows.unsqueeze(-1).expand(-1, -1, recorded.shape[-1]))
-            found = (head(z, batch.noise) / self.softness).log_softmax(-1)
+            outputs = head(z, batch.noise)[..., : recorded.shape[-1]]  # a head that grows has more of them now
+            found = (outputs / self.softness).log_softmax(-1)
             total = total - self.weight * self.softness**2 * (target * found).sum(-1).mean(1)
         return total

@@ -78,7 +78,7 @@ def test_a_wrong_type_is_refused_with_the_one_wanted(override, said):
         ("learner.lr=inf", "learner.lr=inf: expected a finite number"),
         ("learner.channels=[3, 0]", "learner.channels=0: take from 1 to 65536"),
         ("learner.hidden=[]", r"learner.hidden=\[\]: give one value at least"),
-        ("stream.classes_per_task=1", "stream.classes_per_task=1: take 2 or more"),
+        ("stream.classes_per_task=0", "stream.classes_per_task=0: take 1 or more"),
         ("stream.resplit=0.96", "take from 0 to 0.95"),
         ("stream.resplit=-1", "take from 0 to 0.95"),
     ],

@@ -127,7 +127,7 @@ class BareEWC(Bare):
     def __init__(self, learner: EWC, task: Task, epochs: int) -> None:
         super().__init__(learner, task, epochs)
         named = zip(self.encoder.parameters(), learner.encoder_.named_parameters(), strict=True)
-        springs = [(p, learner.quadratic_.spring(f"encoder.{name}")) for p, (name, _) in named]
+        springs = [(p, learner.quadratic_.spring(f"encoder.{name}", weight)) for p, (name, weight) in named]
         self.springs = [(p, spring[0][0], spring[1][0]) for p, spring in springs if spring is not None]
         self.weight = learner.weight
 

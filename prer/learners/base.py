@@ -22,9 +22,9 @@ from prer.data.catalogue import known
 from prer.errors import InputError
 from prer.learners.interfaces import Batch, MemorySize
 from prer.learners.memory import SampleMemory
-from prer.nn.heads import Head, Heads, dropout_noise, mean_cross_entropy
+from prer.nn.heads import WIDE, Head, Heads, dropout_noise, grow, mean_cross_entropy
 from prer.nn.networks import Encoder, Inputs
-from prer.nn.stacked import floats, put, stack
+from prer.nn.stacked import put, stack
 from prer.presets import recommended
 from prer.presets.auto import batch_of, epochs_of
 from prer.settings import Auto, build, checked, families, merged, named, setting
@@ -36,7 +36,7 @@ from prer.training.optimisers import Name
 
 @dataclass(kw_only=True)
 class Learner(ABC):
-    """Base class: a shared encoder E and one head S_t for each task, f(x, t) = S_t(E(x)).
+    """Base class: a shared encoder E and one head S_t for each task, f(x, t) = S_t(E(x)), or one head that grows.
 
     Class ids number the pairs (t, y) in order of arrival: the same label in two tasks has two ids.
     """
@@ -94,7 +94,7 @@ class Learner(ABC):
 
     def memory_size(self) -> MemorySize:
         """The size of the memory."""
-        return MemorySize(floats(*self.memory().values()), len(self.kept_))
+        return MemorySize.of(self.memory().values(), len(self.kept_))
 
     def phases(self, samples: int, classes: int) -> dict[str, int]:
         """Epochs of each phase, for a task with this many training samples and classes."""
@@ -127,9 +127,15 @@ class Learner(ABC):
         self.train_classifier(task)
         self.after_task(task)
 
-    def predict(self, x: Tensor, head: int) -> Tensor:
-        """Index of a head's largest output [S, B] for inputs [S, B, ...]."""
-        return self.heads_[head](self.encoder_(self.inputs_(x))).argmax(-1)
+    def scores(self, x: Tensor, head: int) -> Tensor:
+        """Scores of a head's outputs [S, B, K] for inputs [S, B, ...]; the largest one is the prediction."""
+        return self.heads_[head](self.encoder_(self.inputs_(x)))
+
+    def predict(self, x: Tensor, head: int, among: Sequence[int] | None = None) -> Tensor:
+        """Index of a head's largest output [S, B] for inputs [S, B, ...]; of these outputs only, if they are given."""
+        scores = self.scores(x, head)
+        outputs = torch.tensor(range(scores.shape[-1]) if among is None else sorted(among), device=scores.device)
+        return outputs[scores[..., outputs].argmax(-1)]
 
     def state(self) -> dict[str, Tensor]:
         """Every tensor needed to restore the learner, by name."""
@@ -154,12 +160,14 @@ class Learner(ABC):
 
     def meet(self, task: Task) -> None:
         """Register a new task: its classes and, if needed, a new head; the first task sets the input statistics."""
-        if task.head > len(self.heads_):
+        if task.head > max(self.head_of_, default=-1) + 1:
             raise InputError(
                 f"task {task.index + 1} was given before task {task.index}; learn the tasks of a stream in order"
             )
-        if not self.tasks_:
-            self._scale(task)
+        if not self.tasks_ and (len(self.shape_) == 1 or self.normalise):
+            statistics: Any = self.inputs_ if len(self.shape_) == 1 else self.encoder_.layers[0]
+            rows = task.train_rows(self.address_.seeds)
+            statistics.start(task.samples(of_seed)[0] for of_seed in rows)  # one seed at a time: there may be many
         self._know(task)
         self.size_ = task.size
 
@@ -185,7 +193,7 @@ class Learner(ABC):
 
         def feed(address: Address) -> tuple[Tensor, ...]:
             at = self._batches(rows.shape[1], address)
-            noise = dropout_noise(self.embedding, at.shape[1:], address)
+            noise = dropout_noise(self.head_, at.shape[1:], address)
             return at, task.moves.draw(at, address), noise, *self.rehearse(at, address)
 
         how = {"gather": task.gatherer(rows), "prepare": prepare, "before_update": self.before_step, "also": also}
@@ -230,14 +238,12 @@ class Learner(ABC):
         self.head_of_.append(task.head)
         self.outputs_.append(task.outputs)
         self.transient_floats_ = 0
-        if task.head == len(self.heads_):
-            address = self.address_ / "head" / task.index
-            self.heads_.append(stack(lambda: Head(self.embedding, task.width, self.dropout), address))
-        self.head_ = self._heads()[task.head]  # the head of the current task
+        self._fit_head(task)
 
-    def _scale(self, task: Task) -> None:
-        """Compute the input statistics on the first task's training part, if inputs are standardised."""
-        if len(self.shape_) == 1 or self.normalise:
-            rows = task.train_rows(self.address_.seeds)
-            statistics: Any = self.inputs_ if len(self.shape_) == 1 else self.encoder_.layers[0]
-            statistics.start(task.samples(of_seed)[0] for of_seed in rows)  # one seed at a time: there may be many
+    def _fit_head(self, task: Task) -> None:
+        """Add the head of a task, or the outputs that an existing head still lacks."""
+        if task.head == len(self.heads_) or task.width > self._heads()[task.head].classes:
+            hidden = WIDE if task.scenario == "class" else None
+            build = partial(Head, self.embedding, task.width, self.dropout, hidden)
+            grow(self.heads_, task.head, stack(build, self.address_ / "head" / task.index))
+        self.head_ = self._heads()[task.head]  # the head of the current task

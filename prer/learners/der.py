@@ -12,7 +12,7 @@ from torch import Tensor
 from prer.address import Address
 from prer.learners.base import Learner
 from prer.learners.interfaces import Batch
-from prer.learners.memory import smallest
+from prer.learners.memory import smallest, stored_outputs, width_of
 from prer.nn.heads import dropout_noise, mean_cross_entropy
 from prer.settings import setting
 from prer.streams.task import Task
@@ -39,18 +39,22 @@ class DER(Learner):
             return ()
         steps, place = batches.shape[1], address / "memory"
         index = self.kept_.draw(steps, 2 * self.memory_batch, place)
-        return index, dropout_noise(self.embedding, (steps, self.memory_batch), place)
+        return index, dropout_noise(self.head_, (steps, self.memory_batch), place)
 
     def loss(self, batch: Batch) -> Tensor:
         """Cross-entropy on new samples plus the logit and label losses on old ones."""
         if batch.heads is None:
             return super().loss(batch)
         index, noise = batch.past
-        old, new, m = self.kept_.at(index, "x", "y", "head", "logits"), batch.y.shape[1], self.memory_batch
+        old = self.kept_.at(index, "x", "y", "head", "logits", "width")
+        new, m = batch.y.shape[1], self.memory_batch
         z = self.encoder_(torch.cat([batch.x, self.inputs_(old["x"])], dim=1))
         # The stored logits were computed without dropout, so these are too.
         now, before = batch.heads(z[:, new : new + m], old["head"][:, :m]), old["logits"][:, :m]
-        changed = (now[..., : before.shape[2]] - before).square().sum(-1).mean(1)
+        changed = now[..., : before.shape[2]] - before
+        if "width" in old:  # the head has grown
+            changed = changed * stored_outputs(old, batch.heads)[:, :m]
+        changed = changed.square().sum(-1).mean(1)
         head = old["head"][:, m:]
         labels = mean_cross_entropy(
             batch.heads.masked(batch.heads(z[:, new + m :], head, noise), head), old["y"][:, m:]
@@ -70,5 +74,6 @@ class DER(Learner):
         x, y = task.samples(rows)
         with torch.no_grad():
             logits = self.head_(self.embed(task, rows))
-        self.kept_.add(x=x, y=task.targets[y], head=torch.full_like(y, task.head), logits=logits, key=key)
+        notes = {"x": x, "y": task.targets[y], "head": torch.full_like(y, task.head), "logits": logits}
+        self.kept_.add(**notes, **width_of(task, y), key=key)
         self.kept_.keep(smallest(self.kept_.get_buffer("key"), self.size))

@@ -128,7 +128,7 @@ class DGR(Learner):
         return (
             ids,
             (place / "noise").normal(steps, size, self.latent),
-            dropout_noise(self.embedding, (steps, size), place),
+            dropout_noise(self.head_, (steps, size), place),
         )
 
     def loss(self, batch: Batch) -> Tensor:

@@ -30,11 +30,15 @@ GRADIENTS_AT_ONCE = 32  # samples whose gradients are in memory at once
 class Quadratic(nn.Module):
     """sum_i A_i (theta_i - anchor_i)^2 over the weights of a network, by their names."""
 
-    def spring(self, name: str) -> tuple[Tensor, Tensor] | None:
-        """Importance A and anchor of a weight, or None if it has none."""
+    def spring(self, name: str, weight: Tensor) -> tuple[Tensor, Tensor] | None:
+        """Importance A and anchor of a weight, or None if it has none; outputs that are new have importance 0."""
         key = name.replace(".", "_")
         importance = getattr(self, f"importance_{key}", None)
-        return None if importance is None else (importance, getattr(self, f"anchor_{key}"))
+        return (
+            None
+            if importance is None
+            else (_padded(importance, weight), _padded(getattr(self, f"anchor_{key}"), weight))
+        )
 
     def put(self, name: str, importance: Tensor, anchor: Tensor) -> None:
         """Store importance and anchor of a weight."""
@@ -44,7 +48,7 @@ class Quadratic(nn.Module):
 
     def pull(self, name: str, importance: Tensor, weight: Tensor) -> None:
         """Add a quadratic to the stored one: the sum of two quadratics is a quadratic, up to a constant."""
-        before = self.spring(name)
+        before = self.spring(name, weight)
         if before is None:
             return self.put(name, importance, weight)
         total = before[0] + importance
@@ -53,7 +57,7 @@ class Quadratic(nn.Module):
 
     def energy(self, weights: dict[str, nn.Parameter]) -> Tensor | float:
         """Value of the quadratic at these weights, for each seed [S]."""
-        springs = {name: self.spring(name) for name in weights}
+        springs = {name: self.spring(name, weight) for name, weight in weights.items()}
         held = [(weights[name], *spring) for name, spring in springs.items() if spring is not None]
         if not held:
             return 0.0
@@ -62,6 +66,12 @@ class Quadratic(nn.Module):
             torch.cat([t.flatten(1) for t in kind], dim=1) for kind in zip(*held, strict=True)
         )
         return (importance * (weight - anchor).square()).sum(1)
+
+
+def _padded(tensor: Tensor, like: Tensor) -> Tensor:
+    """A tensor [S, outputs, ...] with zeros for the outputs that a head has got since."""
+    missing = like.shape[1] - tensor.shape[1]
+    return torch.cat([tensor, tensor.new_zeros(len(tensor), missing, *tensor.shape[2:])], dim=1) if missing else tensor
 
 
 @dataclass(kw_only=True)
@@ -104,7 +114,7 @@ class EWC(Learner):
         x, y = task.samples(rows)
         fisher = self.information(self.inputs_(x), task.targets[y])
         for name, weight in held_weights(self).items():
-            before = self.quadratic_.spring(name)
+            before = self.quadratic_.spring(name, weight)
             if self.form == "separate":
                 self.quadratic_.pull(name, fisher[name], weight)
             else:

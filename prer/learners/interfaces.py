@@ -4,14 +4,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import NamedTuple, Protocol, runtime_checkable
 
-from torch import Tensor
+from torch import Tensor, nn
 
 from prer.address import Address
 from prer.errors import InputError
 from prer.nn.heads import Heads
+from prer.nn.stacked import floats, nbytes
 
 
 class Batch(NamedTuple):
@@ -31,6 +32,13 @@ class MemorySize(NamedTuple):
 
     floats: int  # scalars of any type
     samples: int  # raw samples
+    bytes: int  # of these scalars on disk; a pixel has one
+
+    @classmethod
+    def of(cls, modules: Iterable[nn.Module], samples: int) -> MemorySize:
+        """The size of what one seed keeps in these modules."""
+        modules = list(modules)
+        return cls(floats(*modules), samples, nbytes(*modules))
 
 
 @runtime_checkable

@@ -3,7 +3,7 @@
 # S seeds, B batch, K outputs of all heads
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import torch
@@ -12,15 +12,20 @@ from torch import Tensor
 from prer.learners.base import Learner
 from prer.learners.interfaces import Batch, MemorySize
 from prer.nn.heads import mean_cross_entropy
+from prer.settings import setting
 from prer.streams.task import Task, merge
 from prer.training.loop import Observer
 
 
 @dataclass(kw_only=True)
 class Joint(Learner):
-    """Keeps the data of all tasks and continues training on all of it; also called cumulative."""
+    """Keeps the data of all tasks and trains on all of it; also called cumulative."""
 
     name = "joint"
+
+    restart: bool = setting(
+        False, "train from initial weights after each task; going on from the old ones may generalise far worse"
+    )
 
     def start(
         self, shape: Sequence[int], seeds: Sequence[int], device: str = "cpu", observe: Observer | None = None
@@ -38,12 +43,24 @@ class Joint(Learner):
         """Train on all tasks so far, with all heads."""
         self.meet(task)
         self.seen_.append(task)
+        if self.restart:
+            self._initialise()
         widths = {seen.head: seen.width for seen in self.seen_}
         owners = [head for head, width in widths.items() for _ in range(width)]
         self.owner_ = torch.tensor(owners, device=self.address_.device)  # the head of each output [K]
         together = merge(self.seen_)
         self.size_ = together.size
         self.train_classifier(together, [self.encoder_, self.heads_])
+
+    def _initialise(self) -> None:
+        """Set encoder and heads to the weights of a learner that has met the same tasks and learned nothing."""
+        beginner = replace(self)
+        beginner.start(self.shape_, self.address_.seeds, self.address_.device)
+        for task in self.seen_:
+            beginner._know(task)
+        for ours, theirs in ((self.encoder_, beginner.encoder_), (self.heads_, beginner.heads_)):
+            for p, q in zip(ours.parameters(), theirs.parameters(), strict=True):
+                p.data.copy_(q)
 
     def loss(self, batch: Batch) -> Tensor:
         """Cross-entropy of every sample over the classes of its own head."""
@@ -55,4 +72,5 @@ class Joint(Learner):
     def memory_size(self) -> MemorySize:
         """All training samples of all tasks, with their labels."""
         samples = sum(task.train_rows(self.address_.seeds[:1]).shape[1] for task in self.seen_)
-        return MemorySize(samples * (self.seen_[0].x[0].numel() + 1), samples)
+        x, y = self.seen_[0].x[0], self.seen_[0].y
+        return MemorySize(samples * (x.numel() + 1), samples, samples * (x.nbytes + y.element_size()))

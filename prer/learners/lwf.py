@@ -18,7 +18,7 @@ from torch import Tensor, nn
 from prer.address import Address
 from prer.learners.base import Learner
 from prer.learners.interfaces import Batch
-from prer.learners.memory import chosen
+from prer.learners.memory import chosen, stored_outputs, width_of
 from prer.nn.heads import Heads, mean_cross_entropy
 from prer.settings import setting
 from prer.streams.task import Task
@@ -101,9 +101,8 @@ class LWF(Learner):
         old = self.kept_.at(batch.past[0])
         z = self.encoder_(torch.cat([batch.x, self.inputs_(old["x"])], dim=1))
         before, head = old["logits"], old["head"]
-        now, there = heads(z[:, batch.y.shape[1] :], head), heads.there[head]
-        now, there = (t[..., : before.shape[2]] for t in (now, there))
-        return z, self._distilled(before, now, there, heads.ragged)
+        now = heads(z[:, batch.y.shape[1] :], head)[..., : before.shape[2]]
+        return z, self._distilled(before, now, stored_outputs(old, heads), heads.ragged or "width" in old)
 
     def _distilled(self, before: Tensor, now: Tensor, there: Tensor, ragged: bool) -> Tensor:
         """T^2 KL(before || now) of each sample at temperature T, over the outputs that its head has."""
@@ -124,4 +123,4 @@ class LWF(Learner):
         x, y = task.samples(rows)
         with torch.no_grad():
             logits = self.head_(self.embed(task, rows))
-        self.kept_.add(x=x, head=torch.full_like(y, task.head), logits=logits)
+        self.kept_.add(x=x, head=torch.full_like(y, task.head), logits=logits, **width_of(task, y))

@@ -8,6 +8,7 @@ import torch
 from torch import Tensor, nn
 
 from prer.address import Address
+from prer.nn.heads import Heads
 from prer.streams.task import Task
 
 
@@ -58,3 +59,14 @@ def chosen(task: Task, count: int, address: Address) -> Tensor:
     """Random rows of a task's training part to keep [S, count], or all rows if there are fewer."""
     rows = task.train_rows(address.seeds)
     return rows.gather(1, address.permutation(rows.shape[1])[:, :count])
+
+
+def stored_outputs(old: dict[str, Tensor], heads: Heads) -> Tensor:
+    """Mask [S, m, K] of the outputs that a sample's head had when the sample's logits were stored."""
+    outputs = torch.arange(old["logits"].shape[-1], device=old["logits"].device)
+    return outputs < old["width"].unsqueeze(-1) if "width" in old else heads.there[old["head"]][..., : len(outputs)]
+
+
+def width_of(task: Task, y: Tensor) -> dict[str, Tensor]:
+    """A note for stored logits [S, n, K]: the number of outputs, if the head grows later."""
+    return {"width": torch.full_like(y, task.width)} if task.scenario == "class" else {}

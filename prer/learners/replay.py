@@ -45,7 +45,7 @@ class Replay(Learner):
             return ()
         steps, place = batches.shape[1], address / "memory"
         index = self.kept_.draw(steps, self.memory_batch, place)
-        return index, dropout_noise(self.embedding, (steps, self.memory_batch), place)
+        return index, dropout_noise(self.head_, (steps, self.memory_batch), place)
 
     def loss(self, batch: Batch) -> Tensor:
         """Cross-entropy on the new samples and on old ones."""

@@ -75,7 +75,7 @@ class SI(Learner):
     def _own_gradient(self, name: str, p: nn.Parameter) -> Tensor:
         """Gradient of the task's own loss: without that of the penalty, which is known in closed form."""
         assert p.grad is not None
-        spring = self.quadratic_.spring(name)
+        spring = self.quadratic_.spring(name, p)
         return p.grad if spring is None else p.grad - 2 * self.weight * spring[0] * (p - spring[1])
 
     @torch.no_grad()
@@ -85,5 +85,5 @@ class SI(Learner):
             integral, start, place, gradient = self.path_[name]
             integral -= gradient * (p - place)  # the last step
             importance = integral.clamp_min(0) / ((p - start).square() + self.damping)
-            before = self.quadratic_.spring(name)
+            before = self.quadratic_.spring(name, p)
             self.quadratic_.put(name, importance if before is None else before[0] + importance, p)

@@ -8,7 +8,7 @@ import json
 from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 import torch
 from safetensors import SafetensorError
@@ -27,7 +27,7 @@ from prer.learners.registry import find
 from prer.migration import present, present_name
 from prer.settings import build, values_of
 from prer.streams.stream import Stream
-from prer.streams.task import Label, Task, Together
+from prer.streams.task import Label, Scenario, Task, Together
 from prer.text import did_you_mean
 from prer.training.computing import rows_at_once
 from prer.version import __version__
@@ -51,6 +51,7 @@ def save_model(path: Path, learner: Learner, stream: Stream, card: str = "") -> 
         "settings": values_of(learner),
         "seeds": learner.address_.seeds,
         "shape": stream.shape,
+        "scenario": stream[0].scenario,
     }
     about |= {"notes": learner.notes_, "tasks": tasks, "reading": stream.reading.to_json(), "version": __version__}
     durable(path / "model.json", (json.dumps(about, indent=1) + "\n").encode())
@@ -77,7 +78,8 @@ class Model:
         path = folder / "model" if (folder / "model").is_dir() else folder
         try:
             about = json.loads(content(path / "model.json", MOST_JSON))
-            self.tasks = [_known(i, task, about["shape"]) for i, task in enumerate(about["tasks"])]
+            scenario = about.get("scenario", "task")  # older models do not have it
+            self.tasks = [_known(i, task, about["shape"], scenario) for i, task in enumerate(about["tasks"])]
             self.reading = Reading.of(about.get("reading", {}), about["shape"])  # older models do not have it
             self.viewed = any(task["view"] for task in about["tasks"])  # permuted or rotated
             kind, settings = present_name(present(about["settings"], about["learner"]), about["learner"])
@@ -101,14 +103,13 @@ class Model:
         Args:
             x: samples of the learned shape; for a permuted or rotated task, already permuted or rotated. The columns of
                 a data frame may be in any order, and may include the label.
-            task: the task whose head predicts, 1 for the first. If there are several heads and no task is given, PRER
-                predicts the class under which its density finds the embedding most likely.
+            task: the task whose head predicts, 1 for the first; of a head that has grown, the task's classes only. If
+                there are several heads and no task is given, PRER predicts the class under which its density finds the
+                embedding most likely.
         """
         x = self._fitting(x)
         self._check(task)
-        if task is None and len(self.learner.heads_) == 1:
-            task = 1
-        names = dict(enumerate(self.labels)) if task is None else self._outputs(self.tasks[task - 1].head)
+        names = self._names(task)
         answers = []
         for part in x.split(rows_at_once(self.learner.address_)):
             same = part.expand(len(self.learner.address_.seeds), *part.shape)
@@ -141,17 +142,30 @@ class Model:
         return as_data(self.learner, generator_of(self.learner).generate(asked, address / "sample" / noise_seed))[seed]
 
     def answers(self, task: int | None = None) -> list[Label]:
-        """Labels that a task's head can predict; without a task, all labels."""
+        """Labels that can be predicted; for a task, those of its head, or its own if the head has grown."""
         self._check(task)
-        return list(self.labels if task is None else self._outputs(self.tasks[task - 1].head).values())
+        return list(self._names(task).values())
+
+    def _names(self, task: int | None) -> dict[int, Label]:
+        """Label of each answer: of an output of the head that predicts, or of a class id if there are several heads."""
+        if task is None and not self._one_head:
+            return dict(enumerate(self.labels))
+        asked = self.tasks[(task or 1) - 1]
+        alone = task is not None and asked.scenario == "class"
+        of_head = [asked] if alone else [known for known in self.tasks if known.head == asked.head]
+        return {output: label for t in of_head for output, label in zip(t.outputs, t.labels, strict=True)}
 
     def _answers(self, x: Tensor, task: int | None) -> Tensor:
-        """Output of the task's head, or class id if no task is given [S, B]."""
-        if task is not None:
-            return self.learner.predict(x, self.tasks[task - 1].head)
+        """Output of the head that predicts, or class id if no task is given and there are several heads [S, B]."""
+        if task is not None or self._one_head:
+            return self.learner.predict(x, self.tasks[(task or 1) - 1].head, [*self._names(task)])
         if not isinstance(self.learner, Recognises):
             raise InputError(f"{self.learner.name} cannot tell tasks apart; say which it is, 1 to {len(self.tasks)}")
         return self.learner.recognise(x)
+
+    @property
+    def _one_head(self) -> bool:
+        return len({task.head for task in self.tasks}) == 1
 
     def _check(self, task: int | None) -> None:
         if task is not None and not 1 <= task <= len(self.tasks):
@@ -170,11 +184,6 @@ class Model:
                 f"the model was trained on samples of shape {wanted}, but these have shape {given}; convert them first"
             )
         return x
-
-    def _outputs(self, head: int) -> dict[int, Label]:
-        """Label of each output of a head."""
-        of_head = [task for task in self.tasks if task.head == head]
-        return {output: label for t in of_head for output, label in zip(t.outputs, t.labels, strict=True)}
 
 
 def save_samples(folder: Path, learner: Learner) -> None:
@@ -197,10 +206,13 @@ def as_data(learner: Learner, x: Tensor) -> Tensor:
     return (x.clamp(0, 1) * 255).round().to(torch.uint8)
 
 
-def _known(index: int, task: dict[str, Any], shape: Sequence[int]) -> Task:
+def _known(index: int, task: dict[str, Any], shape: Sequence[int], scenario: Scenario) -> Task:
     """A task without data, to restore a saved model."""
     labels, outputs = tuple(task["labels"]), tuple(map(int, task["outputs"]))
     if len(labels) != len(outputs):
         raise ValueError(f"task {index + 1} has {len(labels)} labels and {len(outputs)} outputs")
+    if scenario not in get_args(Scenario):
+        raise ValueError(f"its scenario is {scenario!r}")
     nothing = {"x": torch.empty(0, *shape), "y": torch.empty(0, dtype=torch.long), "split": Together(())}
-    return Task(index, labels, **nothing, head=int(task["head"]), outputs=outputs, width=int(task["width"]))
+    place = {"head": int(task["head"]), "outputs": outputs, "width": int(task["width"]), "scenario": scenario}
+    return Task(index, labels, **nothing, **place)

@@ -5,6 +5,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import cast
 
 import torch
 import torch.nn.functional as F
@@ -13,6 +14,7 @@ from torch import Tensor, nn
 from prer.address import Address
 from prer.nn.stacked import Linear
 
+WIDE = (256, 256)  # hidden layers of a head that grows: it tells all classes apart, not two or three
 FEW = 16  # heads up to which computing all and selecting one is faster than gathering weights for each sample
 
 
@@ -20,11 +22,12 @@ class Head(nn.Module):
     """S_t: three fully connected layers, each halving its input, the last one giving the task's classes.
 
     The caller passes the noise for dropout, since all randomness has an address; without noise there is no dropout.
+    A head with other `hidden` widths does not halve its input.
     """
 
-    def __init__(self, embedding: int, classes: int, dropout: float) -> None:
+    def __init__(self, embedding: int, classes: int, dropout: float, hidden: tuple[int, int] | None = None) -> None:
         super().__init__()
-        first, second = self.widths(embedding)
+        self.hidden = first, second = hidden or self.widths(embedding)
         self.dropout, self.classes = dropout, classes
         self.layers = nn.ModuleList([Linear(embedding, first), Linear(first, second), Linear(second, classes)])
 
@@ -45,14 +48,27 @@ class Head(nn.Module):
         return last(dropped(torch.relu(second(h)), b, self.dropout))
 
 
+def grow(heads: nn.ModuleList, number: int, new: Head) -> None:
+    """Add a new head to the heads; if there is one with this number, it gets the outputs that only the new one has."""
+    if number == len(heads):
+        heads.append(new)
+        return
+    head = cast(Head, heads[number])
+    last, source = head.linears()[-1], new.linears()[-1]
+    for name in ("weight", "bias"):
+        old = getattr(last, name).detach()
+        setattr(last, name, nn.Parameter(torch.cat([old, getattr(source, name).detach()[:, old.shape[1] :]], dim=1)))
+    last.out_features = head.classes = new.classes
+
+
 def dropped(h: Tensor, noise: Tensor | None, share: float) -> Tensor:
     """Inverted dropout: zero where the uniform noise is below `share`, the rest scaled up; without noise h itself."""
     return h if noise is None else h * (noise >= share) / (1 - share)
 
 
-def dropout_noise(embedding: int, batches: Sequence[int], address: Address) -> Tensor:
-    """Uniform noise for the dropout of heads, for batches of this shape (steps, B) [S, steps, B, width]."""
-    return (address / "dropout").uniform(*batches, sum(Head.widths(embedding)))
+def dropout_noise(head: Head, batches: Sequence[int], address: Address) -> Tensor:
+    """Uniform noise for the dropout of a head, for batches of this shape (steps, B) [S, steps, B, width]."""
+    return (address / "dropout").uniform(*batches, sum(head.hidden))
 
 
 class Heads(nn.Module):

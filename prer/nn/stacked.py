@@ -86,5 +86,13 @@ def put(module: nn.Module, name: str, tensor: Tensor, seeds: int, exact: bool = 
 
 def floats(*modules: nn.Module) -> int:
     """Number of scalars of any type that one seed keeps in these modules: all memory is counted by this rule."""
-    tensors = [t for module in modules for t in (*module.parameters(), *module.buffers())]
-    return sum(t[0].numel() for t in tensors)
+    return sum(t[0].numel() for t in _tensors(modules))
+
+
+def nbytes(*modules: nn.Module) -> int:
+    """Number of bytes that the same scalars have on disk."""
+    return sum(t[0].numel() * t.element_size() for t in _tensors(modules))
+
+
+def _tensors(modules: Sequence[nn.Module]) -> list[Tensor]:
+    return [t for module in modules for t in (*module.parameters(), *module.buffers())]

@@ -43,6 +43,8 @@ def epochs_of(epochs: int | Auto, batch: int | Auto, samples: int, classes: int)
 
 def too_few_steps(phases: Mapping[str, int], batch: int | Auto, samples: int) -> str:
     """Warning if a task of `samples` samples has too few training steps; empty if there are enough."""
+    if not phases:
+        return ""  # nothing is trained
     batches = samples // batch_of(batch, samples)
     phase, epochs = min(phases.items(), key=lambda item: item[1])
     if epochs * batches >= FEW_STEPS:

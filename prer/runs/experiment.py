@@ -85,7 +85,8 @@ class Experiment:
             raise InputError(
                 f"like={like!r} names no data set with settings to take{did_you_mean(str(like), CATALOGUE)}"
             )
-        tables = merged(recommended(str(like), kind) if presets else {}, tables, options)
+        scenario = tables["stream"].get("scenario", "task")
+        tables = merged(recommended(str(like), kind, scenario) if presets else {}, tables, options)
         tables["learner"].pop("name", None)
         given, (kind, tables["learner"]) = kind, present_name(tables["learner"], kind)
         stream = build(StreamConfig, tables["stream"], "stream", {})

@@ -10,6 +10,7 @@ import time
 import warnings
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 
@@ -18,7 +19,7 @@ from prer.errors import InputError
 from prer.learners.base import Learner
 from prer.presets.auto import too_few_steps
 from prer.runs.autosave import Autosave
-from prer.runs.result import KEPT, Measurements, Result, tested
+from prer.runs.result import KEPT, Measurements, Result, classes_of, confusion_of, tested
 from prer.streams.stream import Stream
 from prer.streams.task import Task
 from prer.training.computing import computing
@@ -79,7 +80,8 @@ def learn_tasks(
         met.append(task)
         if len(met) <= done:
             continue  # learned before the checkpoint
-        few = "" if warned else too_few_steps(learner.phases(*task.size), learner.batch, task.size[0])
+        phases = learner.phases(*task.size)
+        few = "" if warned else too_few_steps(phases, learner.batch, task.size[0])
         if few:
             warnings.warn(few, stacklevel=3)  # points at the caller of `learn`
             warned = True
@@ -87,8 +89,10 @@ def learn_tasks(
             ledger = Measurements.of(autosave.restore(learner, met[:-1])["ledger"], done, len(seeds))
         elif autosave:
             autosave.follow(learner, {"tasks": done, "ledger": ledger.copied(), "notes": copy.deepcopy(learner.notes_)})
+            if done and not phases and autosave.pace.due():
+                autosave.save()  # without epochs, a run can be resumed between tasks only
         ledger.untrained.append(np.full(len(seeds), np.nan))
-        if task.head < len(learner.heads_):  # an earlier task made its head: test it before training
+        if task.scenario != "class" and task.head in learner.head_of_:  # test an existing head before it is trained
             ledger.foresee(tested(learner, task), tested(_beginner(learner, met), task))
         learner.learn(task)
         learner.loop_.trained, done = {}, len(met)
@@ -97,11 +101,29 @@ def learn_tasks(
         raise InputError("the stream has no tasks")
     if autosave and autosave.before:
         raise InputError(f"{autosave.checkpoint.path} has more tasks than the stream; delete it to start over")
-    seconds = {**learner.loop_.seconds, "total": time.perf_counter() - begin}
-    matrix, untrained = ledger.matrix(), np.stack(ledger.untrained, axis=1)
-    about = {"digest": digest_of(learner, matrix), "learner": learner.name, "stream": name, "device": device}
-    kept = {key: getattr(ledger, key) for key in KEPT}
-    return Result(seeds, matrix, untrained, **kept, seconds=seconds, **about)
+    return _result(learner, met, ledger, name, begin)
+
+
+def _result(learner: Learner, tasks: Sequence[Task], ledger: Measurements, name: str, begin: float) -> Result:
+    """The result of a run that has learned these tasks."""
+    matrix, scenario = ledger.matrix(), tasks[-1].scenario
+    kept: dict[str, Any] = {key: getattr(ledger, key) for key in KEPT}
+    return Result(
+        learner.address_.seeds,
+        matrix,
+        np.stack(ledger.untrained, axis=1),
+        scenario=scenario,
+        classes=classes_of(tasks),
+        matrix_task_given=ledger.matrix_task_given(),
+        confusion=confusion_of(learner, tasks) if scenario == "class" else None,
+        **kept,
+        seconds={**learner.loop_.seconds, "total": time.perf_counter() - begin},
+        digest=digest_of(learner, matrix),
+        state_digest=digest_of(learner),
+        learner=learner.name,
+        stream=name,
+        device=learner.address_.device,
+    )
 
 
 def _beginner(learner: Learner, met: Sequence[Task]) -> Learner:
@@ -109,14 +131,14 @@ def _beginner(learner: Learner, met: Sequence[Task]) -> Learner:
     beginner = replace(learner)
     beginner.start(met[0].x.shape[1:], learner.address_.seeds, learner.address_.device)
     for task in met:
-        if task.head == len(beginner.heads_):
+        if task.head not in beginner.head_of_:
             beginner.meet(task)
     return beginner
 
 
-def digest_of(learner: Learner, matrix: np.ndarray) -> str:
+def digest_of(learner: Learner, matrix: np.ndarray | None = None) -> str:
     """sha256 over everything a run has learned: two runs with the same digest ended in the same state."""
-    sha = hashlib.sha256(np.ascontiguousarray(matrix).tobytes())
+    sha = hashlib.sha256(b"" if matrix is None else np.ascontiguousarray(matrix).tobytes())
     for name, tensor in sorted(learner.state().items()):
         sha.update(f"{name} {tensor.dtype} {tuple(tensor.shape)}".encode())
         sha.update(tensor.detach().cpu().contiguous().numpy().tobytes())

@@ -40,6 +40,16 @@ def final_accuracy(R: Matrix) -> float:
     return float(R[-1].mean())
 
 
+def average_incremental_accuracy(R: Matrix) -> float:
+    """The mean over i of the mean accuracy on all tasks seen after task i.
+
+    Example:
+        >>> average_incremental_accuracy(np.array([[100.0, np.nan], [80.0, 90.0]]))
+        92.5
+    """
+    return float(np.mean([row[: i + 1].mean() for i, row in enumerate(R)]))
+
+
 def final_bwt(R: Matrix) -> float:
     """GEM's BWT: the mean of R[M][j] - R[j][j] over the tasks before the last."""
     return float((R[-1] - R.diagonal())[:-1].mean()) if len(R) > 1 else float("nan")
@@ -66,7 +76,16 @@ def diagonal(R: Matrix) -> float:
 
 
 METRICS: dict[str, Callable[[Matrix], float]] = {
-    f.__name__: f for f in (accuracy, bwt, final_accuracy, final_bwt, forgetting_first, forgetting_best)
+    f.__name__: f
+    for f in (
+        accuracy,
+        bwt,
+        final_accuracy,
+        average_incremental_accuracy,
+        final_bwt,
+        forgetting_first,
+        forgetting_best,
+    )
 }
 
 
@@ -81,6 +100,22 @@ def forward_transfer(R: Matrix, untrained: np.ndarray) -> float:
     """
     ahead = R.diagonal(1) - untrained[1:]
     return float(np.nanmean(ahead)) if np.isfinite(ahead).any() else float("nan")
+
+
+def share_right(confusion: np.ndarray) -> float:
+    """Per cent of all test samples that are predicted correctly, from a confusion matrix [C, C].
+
+    Example:
+        >>> share_right(np.array([[9, 1], [3, 7]]))
+        80.0
+    """
+    return float(100 * confusion.trace() / confusion.sum())
+
+
+def class_accuracy(confusion: np.ndarray) -> np.ndarray:
+    """Per cent of the test samples of each class that are predicted correctly [C]; NaN if a class has none."""
+    count = confusion.sum(1)
+    return np.where(count > 0, 100 * confusion.diagonal() / np.maximum(count, 1), np.nan)
 
 
 def summary(matrix: np.ndarray, untrained: np.ndarray) -> dict[str, dict | None]:

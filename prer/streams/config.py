@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Literal
 
@@ -27,7 +27,10 @@ class StreamConfig:
     kind: Literal["split", "permuted", "rotated", "domain"] = setting(
         "split", "split: new classes in each task; permuted, rotated, domain: the same classes with other inputs"
     )
-    classes_per_task: int = setting(2, "number of classes in each task (split)", low=2)
+    scenario: Literal["task", "class"] = setting(
+        "task", "task: the task of a sample is given at test time; class: it is not, and one head grows (split)"
+    )
+    classes_per_task: int = setting(2, "number of classes in each task (split)", low=1)
     tasks: tuple[tuple[str | int, ...], ...] = setting((), "the labels of each task; empty: classes_per_task in order")
     order: tuple[str | int, ...] = setting((), "the order in which labels arrive; empty: sorted")
     shuffle: bool = setting(False, "shuffle the order of the labels")
@@ -75,7 +78,7 @@ class StreamConfig:
             return Stream.permuted(sources[0], tasks=self.count, seed=self.shuffle_seed, **about)
         if self.kind == "rotated":
             return Stream.rotated(sources[0], tasks=self.count, degrees=self.degrees, **about)
-        chosen = {"tasks": self.tasks or None, "order": self.order or None}
+        chosen = {"tasks": self.tasks or None, "order": self.order or None, "scenario": self.scenario}
         shuffle = self.shuffle_seed if self.shuffle else None
         return Stream.split(sources[0], classes_per_task=self.classes_per_task, **chosen, shuffle=shuffle, **about)
 
@@ -102,6 +105,7 @@ class StreamConfig:
             raise InputError("stream.kind='domain' needs a second domain; name it with stream.domains=[...]")
         usual = StreamConfig()
         for key, (matters, where) in {
+            "scenario": (self.kind == "split", "stream.kind='split'"),
             "domains": (self.kind == "domain", "stream.kind='domain'"),
             "tasks": (self.kind == "split", "stream.kind='split'"),
             "order": (self.kind == "split" and not self.tasks, "stream.kind='split' without stream.tasks"),
@@ -160,4 +164,4 @@ def _one_head(stream: Stream) -> Stream:
                 f"domain {task.index + 1} has class {new!r}, which the first domain does not have; "
                 "all domains must have the same classes"
             )
-    return stream
+    return replace(stream, tasks=tuple(replace(task, scenario="domain") for task in stream))

@@ -19,7 +19,7 @@ from prer.data.arrays import Data
 from prer.data.reading import Reading
 from prer.errors import InputError
 from prer.streams.pool import Pool, as_pool, check_parts
-from prer.streams.task import Label, Split, Task, moved
+from prer.streams.task import Label, Scenario, Split, Task, moved
 from prer.streams.transforms import Moves, Permuted, Rotated, View
 
 
@@ -47,34 +47,37 @@ class Stream:
         tasks: Sequence[Sequence[Label]] | None = None,
         order: Sequence[Label] | None = None,
         shuffle: int | None = None,
+        scenario: Scenario = "task",
         test: Any = None,
         resplit: float | None = None,
         name: str = "arrays",
     ) -> Stream:
-        """Divide the classes into tasks, in the order of their labels; the last may have fewer, but at least two.
+        """Divide the classes into tasks, in the order of their labels; the last may have fewer.
 
         Args:
             x: images (N, H, W) or (N, H, W, C), as uint8 or as floats in [0, 1]; or vectors (N, features). Also a
                 torch `Dataset` of pairs, rows such as Hugging Face's, or a pandas frame.
             y: one label for each sample, numbers from 0 up or strings; for rows or a frame, the label's name.
-            classes_per_task: number of classes in each task.
+            classes_per_task: number of classes in each task; at least two, but one will do in the scenario "class".
             tasks: the labels of each task, to choose them; labels not named are left out.
             order: the labels in the order in which they arrive; labels not named are left out.
             shuffle: seed to shuffle the order of the labels.
+            scenario: "task" tests each task with its own head; "class" does not tell the task, and one head grows.
             test: a given test part, as (x, y) or in the form of x.
             resplit: test share of a balanced split per seed over all the data; None uses the given test part, or
                 0.2 if there is none.
             name: name of the data in results.
         """
+        check_scenario(scenario)
         pool = as_pool(x, y, test, resplit)
         names = [_as_label(label) for label in (pool.order if order is None else order)]
         if shuffle is not None and shuffle is not False:
             drawn = (Address((int(shuffle),)) / "classes").permutation(len(names))[0]
             names = [names[i] for i in drawn.tolist()]
-        groups = _groups(pool, names, classes_per_task, tasks)
+        groups = _groups(pool, names, classes_per_task, tasks, scenario)
         y, made = _places(pool, groups), []
         for group in groups:
-            made.append(_task(pool, y, group, made, sum(len(task.labels) for task in made)))
+            made.append(_task(pool, y, group, made, sum(len(task.labels) for task in made), scenario))
         return cls(tuple(made), name)
 
     @classmethod
@@ -129,7 +132,14 @@ class Stream:
         return cls(_seen_through(pool, [None, *views]), name)
 
     @classmethod
-    def of(cls, sources: Iterable[Any], *, resplit: float | None = None, name: str = "arrays") -> Stream:
+    def of(
+        cls,
+        sources: Iterable[Any],
+        *,
+        scenario: Scenario = "task",
+        resplit: float | None = None,
+        name: str = "arrays",
+    ) -> Stream:
         """One task for each (x, y), or (x, y, x_test, y_test); see `arriving`.
 
         Example:
@@ -138,7 +148,7 @@ class Stream:
             >>> [task.head for task in stream]  # the second brings more of known classes: the head goes on
             [0, 0]
         """
-        tasks = tuple(arriving(sources, resplit=resplit))
+        tasks = tuple(arriving(sources, scenario=scenario, resplit=resplit))
         if not tasks:
             raise InputError("there are no tasks; give at least one (x, y)")
         return cls(tasks, name)
@@ -224,16 +234,19 @@ def _split(task: Task) -> Split:
     return task.split
 
 
-def arriving(sources: Iterable[Any], *, resplit: float | None = None) -> Iterator[Task]:
+def arriving(sources: Iterable[Any], *, scenario: Scenario = "task", resplit: float | None = None) -> Iterator[Task]:
     """Yield tasks as they arrive, each from (x, y) or (x, y, x_test, y_test); their number and classes may be unknown.
 
-    They may differ in size and in classes. If one head knows all classes of a task, the task brings more data for
-    them, or another domain, and uses that head; any other task gets a new head.
+    They may differ in size and in classes. In the scenario "task", if one head knows all classes of a task, the task
+    brings more data for them, or another domain, and uses that head; any other task gets a new head. In the scenario
+    "class" there is one head, which grows by the classes that are new; a task may bring a single class.
 
     Args:
         sources: any iterable, a generator for instance.
+        scenario: "task" or "class", as in `Stream.split`.
         resplit: as in `Stream.split`.
     """
+    check_scenario(scenario)
     seen: list[Task] = []
     for source in sources:
         parts = source if isinstance(source, tuple) and not isinstance(source, Data) else (source, None)
@@ -249,7 +262,7 @@ def arriving(sources: Iterable[Any], *, resplit: float | None = None) -> Iterato
                 f"task {len(seen) + 1} differs from the first task in the shape or type of its samples; convert them"
             )
         y, first = _places(pool, [pool.order]), sum(len(task.labels) for task in seen)
-        seen.append(_task(pool, y, pool.order, seen, first))
+        seen.append(_task(pool, y, pool.order, seen, first, scenario))
         yield seen[-1]
 
 
@@ -262,33 +275,57 @@ def _places(pool: Pool, groups: Sequence[Sequence[Label]]) -> Tensor:
     return torch.from_numpy(y)
 
 
-def _task(pool: Pool, y: Tensor, labels: Sequence[Label], earlier: Sequence[Task], first: int) -> Task:
+def _task(
+    pool: Pool, y: Tensor, labels: Sequence[Label], earlier: Sequence[Task], first: int, scenario: Scenario
+) -> Task:
     """Make the next task; `first` is the number of its first class."""
     check_parts(pool, labels)
-    owner = next((task for task in earlier if set(labels) <= set(task.labels)), None)
-    if owner is None and len(labels) < 2:
+    owner = earlier[-1] if earlier and scenario == "class" else _owner(earlier, labels)
+    if len(labels) < (2 if owner is None and scenario != "class" else 1):
         few = f"one class, {labels[0]!r}" if labels else "no class"
         raise InputError(f"task {len(earlier) + 1} has {few}; at least two are needed")
+    heads = 1 + max((task.head for task in earlier), default=-1)
+    head = heads if owner is None else owner.head
+    places = {label: place for task in earlier if task.head == head for label, place in _places_of(task).items()}
+    for label in labels:
+        places.setdefault(label, len(places))
     split = Split(tuple(pool.rows[label] for label in labels), first, pool.held, pool.share)
-    if owner is None:
-        head, outputs, width = 1 + max((task.head for task in earlier), default=-1), range(len(labels)), len(labels)
-    else:
-        places = dict(zip(owner.labels, owner.outputs, strict=True))
-        head, outputs, width = owner.head, [places[label] for label in labels], owner.width
-    return Task(len(earlier), tuple(labels), pool.x, y, split, head, tuple(outputs), width, reading=pool.reading)
+    outputs = tuple(places[label] for label in labels)
+    about = {"head": head, "outputs": outputs, "width": len(places), "scenario": scenario, "reading": pool.reading}
+    return Task(len(earlier), tuple(labels), pool.x, y, split, **about)
+
+
+def _owner(earlier: Sequence[Task], labels: Sequence[Label]) -> Task | None:
+    """The first task whose head knows all these labels."""
+    return next((task for task in earlier if set(labels) <= set(task.labels)), None)
+
+
+def _places_of(task: Task) -> dict[Label, int]:
+    """The head's output index of each label of a task."""
+    return dict(zip(task.labels, task.outputs, strict=True))
+
+
+def check_scenario(scenario: str) -> None:
+    """Raise an error unless this is a scenario that a user may ask for."""
+    if scenario not in ("task", "class"):
+        raise InputError(f"scenario={scenario!r}: choose one of task, class")
 
 
 def _seen_through(pool: Pool, views: Sequence[View | None]) -> tuple[Task, ...]:
     """Make a task for each view of one pool; all tasks share one split."""
     y, made = _places(pool, [pool.order]), []
     for view in views:
-        task = _task(pool, y, pool.order, made, 0)
+        task = _task(pool, y, pool.order, made, 0, "domain")
         made.append(replace(task, view=view, split=made[0].split if made else task.split))
     return tuple(made)
 
 
 def _groups(
-    pool: Pool, order: Sequence[Label], per_task: int, tasks: Sequence[Sequence[Label]] | None
+    pool: Pool,
+    order: Sequence[Label],
+    per_task: int,
+    tasks: Sequence[Sequence[Label]] | None,
+    scenario: Scenario,
 ) -> list[list[Label]]:
     """The labels of each task."""
     groups = [[_as_label(label) for label in group] for group in tasks] if tasks is not None else [list(order)]
@@ -302,14 +339,15 @@ def _groups(
             raise InputError(f"class {label!r} is named twice; in a split stream a class belongs to one task")
         seen.add(label)
         check_parts(pool, [label])
-    return _cut(order, per_task) if tasks is None else groups
+    return _cut(order, per_task, 1 if scenario == "class" else 2) if tasks is None else groups
 
 
-def _cut(order: Sequence[Label], per_task: int) -> list[list[Label]]:
-    """Divide the labels into groups of `per_task`; the last may have fewer, but at least two."""
-    if per_task < 2:
-        raise InputError(f"classes_per_task={per_task}: a task needs at least two classes")
-    if len(order) % per_task == 1 and len(order) > 1:
+def _cut(order: Sequence[Label], per_task: int, least: int) -> list[list[Label]]:
+    """Divide the labels into groups of `per_task`; the last may have fewer, but not fewer than `least`."""
+    if per_task < least:
+        need = "a task needs at least two classes" if least == 2 else "take 1 or more"
+        raise InputError(f"classes_per_task={per_task}: {need}")
+    if len(order) % per_task == 1 < least and len(order) > 1:
         fits = ", ".join(str(k) for k in range(2, min(len(order), 9) + 1) if len(order) % k != 1)
         last = f"task {len(order) // per_task + 1} has one class, {order[-1]!r}"
         raise InputError(f"{last}; at least two are needed: set classes_per_task to one of {fits}")

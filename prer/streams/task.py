@@ -6,6 +6,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
+from typing import Literal
 
 import numpy as np
 import torch
@@ -17,6 +18,9 @@ from prer.data.resizing import IMAGES_AS_FLOATS
 from prer.streams.transforms import Moves, View
 
 Label = str | int
+# What is asked at test time. "task": the task is given, and each has a head. "class": it is not given, and one head
+# grows by the new classes. "domain": the same classes come again in other inputs, with one head.
+Scenario = Literal["task", "class", "domain"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -66,7 +70,8 @@ class Task:
         split: the training rows and test rows.
         head: number of the head that predicts; a task whose classes a head already knows uses that head.
         outputs: the head's output index of each label.
-        width: number of classes that the head knows.
+        width: number of classes that the head knows after this task.
+        scenario: what is asked at test time.
         view: transform of this task's samples; None: they stay as they are.
         moves: random augmentation in training.
         reading: how the samples were read.
@@ -80,6 +85,7 @@ class Task:
     head: int
     outputs: tuple[int, ...] = field(repr=False)
     width: int = field(repr=False)
+    scenario: Scenario = field(default="task", repr=False)
     view: View | None = field(default=None, repr=False)
     moves: Moves = field(default=Moves(), repr=False)
     reading: Reading = field(default=Reading(), repr=False)

@@ -18,7 +18,8 @@ import torch
 
 from prer.learners import Learner
 from prer.learners.registry import registered
-from prer.testing.checks import Suite
+from prer.streams.task import Scenario
+from prer.testing.checks import TASK_GIVEN, Suite
 
 __all__ = ["check_learner", "learner_checks"]
 
@@ -49,15 +50,20 @@ def check_learner(cls: type[Learner], **settings: Any) -> None:
 def learner_checks(cls: type[Learner], **settings: Any) -> Iterator[tuple[str, Callable[[], None]]]:
     """Yield the name and the function of each check, for `pytest.mark.parametrize`.
 
+    Most checks are made twice: with the task given, and in the scenario "class".
+
     Example:
         >>> from prer import Naive
         >>> checks = dict(learner_checks(Naive))
         >>> checks["is_deterministic"]()
     """
-    suite = Suite(cls, settings)
-    for name, check in vars(Suite).items():
-        if not name.startswith("_"):
-            yield name, functools.partial(_run, cls, functools.partial(check, suite), check.__doc__.rstrip("."))
+    scenarios: tuple[Scenario, ...] = ("task", "class")
+    for scenario in scenarios:
+        suite, where = Suite(cls, settings, scenario), "" if scenario == "task" else f" (scenario {scenario})"
+        for name, check in vars(Suite).items():
+            if not name.startswith("_") and (scenario == "task" or name not in TASK_GIVEN):
+                promise = check.__doc__.rstrip(".") + where
+                yield name + where, functools.partial(_run, cls, functools.partial(check, suite), promise)
 
 
 def _run(cls: type[Learner], check: Callable[[], None], promise: str) -> None:

@@ -6,7 +6,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 import torch
-from support.learners import CHECKED, NEEDS_GPU, blobs, captured, make, one_head, pictures, started
+from support.learners import CHECKED, CLOSED, NEEDS_GPU, blobs, captured, make, one_head, pictures, started
 
 from prer import Stream, learn
 from prer.errors import InputError, RunError
@@ -29,7 +29,7 @@ def test_keeps_its_memory_promise(name):
     result, _, _ = learned(name)
     assert len(result.memory_floats) == len(result.memory_samples) == len(result.transient_floats) == 3
     no_sample, of_each_task, in_all = [0, 0, 0], [40, 80, 120], [40, 40, 40]
-    expected = dict.fromkeys(("naive", "prer", "prer-variant", "dgr", "ewc", "si"), no_sample)
+    expected = dict.fromkeys(("naive", "prer", "prer-variant", "dgr", "ewc", "si", *CLOSED), no_sample)
     expected |= dict.fromkeys(("lwf", "gem", "agem", "er"), of_each_task)
     expected |= {"replay": in_all, "der": in_all, "joint": [64, 128, 192]}  # 80 % of 2 x 40
     assert result.memory_samples == expected[name]
@@ -42,6 +42,10 @@ def test_keeps_its_memory_promise(name):
     if name in ("ewc", "si"):
         encoder, head = 5 * 16 + 16 + 16 * 16 + 16, 16 * 8 + 8 + 8 * 8 + 8 + 8 * 2 + 2
         assert result.memory_floats == [2 * (encoder + heads * head) for heads in (1, 2, 3)]
+    # Sums over samples, for each class and in all: of 1, features, their squares or products; RanPAC has 32 of its own.
+    sums = {"ncm": (1 + 5, 5), "slda": (1 + 5, 25), "ranpac": (32, 32 * 32)}
+    if name in sums:
+        assert result.memory_floats == [classes * sums[name][0] + sums[name][1] for classes in (2, 4, 6)]
 
 
 def test_accuracy_is_that_of_the_predictions(name):
@@ -84,7 +88,7 @@ def test_no_module_is_in_training_mode_after_training_or_loading(name, settings,
         assert modules(which) and not any(module.training for module in modules(which))
 
 
-def test_networks_are_in_training_mode_during_training_only_even_if_it_fails(name, monkeypatch):
+def test_networks_are_in_training_mode_during_training_only_even_if_it_fails(trained, monkeypatch):
     stream, seen = blobs(), []
 
     def step(self, *of_step):
@@ -92,7 +96,7 @@ def test_networks_are_in_training_mode_during_training_only_even_if_it_fails(nam
         raise RunError("stop")
 
     monkeypatch.setattr(Step, "__call__", step)
-    learner = started(make(name), stream)
+    learner = started(make(trained), stream)
     with pytest.raises(RunError, match="stop"):
         learner.learn(stream[0])
     assert seen == [True] and not any(module.training for module in modules(learner))
@@ -100,7 +104,7 @@ def test_networks_are_in_training_mode_during_training_only_even_if_it_fails(nam
 
 def test_tasks_with_the_same_classes_share_one_head(name):
     result, learner, _ = learned(name, one_head)
-    assert len(learner.heads_) == 1
+    assert learner.head_of_ == [0, 0, 0]
     ahead = ~np.tri(3, dtype=bool) & np.tri(3, k=1, dtype=bool)
     assert np.isfinite(result.matrix[:, np.tri(3, k=1, dtype=bool)]).all()
     assert np.isfinite(result.untrained).tolist() == [[False, True, True]] * 2
@@ -108,10 +112,10 @@ def test_tasks_with_the_same_classes_share_one_head(name):
     np.testing.assert_allclose(result.metrics["forward_transfer"]["values"], expected)
 
 
-def test_accuracy_before_training_is_that_of_the_initial_weights(name):
+def test_accuracy_before_training_is_that_of_the_initial_weights(trained):
     stream = one_head()
-    untrained = learned(name, one_head)[0].untrained
-    beginner = started(make(name), stream)
+    untrained = learned(trained, one_head)[0].untrained
+    beginner = started(make(trained), stream)
     beginner.meet(stream[0])
     np.testing.assert_allclose(untrained[:, 1], accuracy_of(beginner, stream[1]).numpy())
 
@@ -129,21 +133,21 @@ def test_tasks_out_of_order_are_refused(name):
         started(make(name), blobs()).learn(blobs()[1])
 
 
-def test_moves_are_made_in_training_only_and_differ_by_epoch(name, monkeypatch):
+def test_moves_are_made_in_training_only_and_differ_by_epoch(trained, monkeypatch):
     stream = pictures().augmented(crop=2, flip=True)
-    learner = started(make(name), stream)
+    learner = started(make(trained), stream)
     _, _, fed, _ = next(iter(captured(learner, stream[0], monkeypatch).values()))
     assert fed[1].shape == (*fed[0].shape, 3)
-    plain, moved = (learn(s, make(name), seeds=1, device="cpu") for s in (pictures(), stream))
-    again = learn(stream, make(name), seeds=1, device="cpu")
+    plain, moved = (learn(s, make(trained), seeds=1, device="cpu") for s in (pictures(), stream))
+    again = learn(stream, make(trained), seeds=1, device="cpu")
     assert plain.digest != moved.digest == again.digest
     rows = stream[0].test_rows((0, 1))
     assert torch.equal(stream[0].samples(rows)[0], stream[0].x[rows])
 
 
-def test_images_can_be_standardised_by_the_first_task(name):
+def test_images_can_be_standardised_by_the_first_task(trained):
     stream = pictures()
-    learner = make(name, normalise=True)
+    learner = make(trained, normalise=True)
     learn(stream, learner, seeds=2, device="cpu")
     layer = learner.encoder_.layers[0]
     x = stream[0].x[stream[0].train_rows((0, 1))].double() / 255
@@ -163,15 +167,15 @@ def test_data_that_stays_on_the_host_gives_the_same(name, monkeypatch):
     np.testing.assert_allclose(here.matrix, there.matrix, atol=100 / 8)
 
 
-def test_a_loss_that_explodes_ends_the_run_with_a_sentence(name):
+def test_a_loss_that_explodes_ends_the_run_with_a_sentence(trained):
     stream = blobs()
     broken = replace(stream, tasks=tuple(replace(task, x=task.x * 1e30) for task in stream))
-    settings = {"lr": 1e30, "optimiser": "sgd"} | ({"lr_autoencoder": 1e30} if name == "prer" else {})
+    settings = {"lr": 1e30, "optimiser": "sgd"} | ({"lr_autoencoder": 1e30} if trained == "prer" else {})
     with pytest.raises(RunError, match=r"became .* in task 1, phase .*lower learning rate"):
-        learn(broken, make(name, **settings), seeds=1, device="cpu")
+        learn(broken, make(trained, **settings), seeds=1, device="cpu")
 
 
-def test_a_step_copies_nothing_from_the_host(name, monkeypatch):
+def test_a_step_copies_nothing_from_the_host(trained, monkeypatch):
     """A GPU could not capture such a step."""
     rng = np.random.default_rng(0)
     x, y = rng.integers(0, 256, size=(40, 9, 8), dtype=np.uint8), np.arange(40) % 2
@@ -183,13 +187,13 @@ def test_a_step_copies_nothing_from_the_host(name, monkeypatch):
             return plain(step, *batch)
 
     monkeypatch.setattr(Step, "plain", watched)
-    learn(Stream.rotated(x, y, tasks=3), make(name), seeds=2, device="cpu")
+    learn(Stream.rotated(x, y, tasks=3), make(trained), seeds=2, device="cpu")
     assert torch.tensor is tensor
 
 
 @NEEDS_GPU
-def test_a_captured_step_gives_the_results_of_a_plain_one(name, monkeypatch):
-    replayed = learn(blobs(), make(name), seeds=2, device="cuda")
-    monkeypatch.setattr(LEARNERS[name], "capturable", False)
-    plain = learn(blobs(), make(name), seeds=2, device="cuda")
+def test_a_captured_step_gives_the_results_of_a_plain_one(trained, monkeypatch):
+    replayed = learn(blobs(), make(trained), seeds=2, device="cuda")
+    monkeypatch.setattr(LEARNERS[trained], "capturable", False)
+    plain = learn(blobs(), make(trained), seeds=2, device="cuda")
     np.testing.assert_allclose(replayed.matrix, plain.matrix, atol=100 / 8)

@@ -133,6 +133,7 @@ def test_old_classes_are_replayed_as_often_as_they_were_seen():
     learner = started(make("dgr"), pictures())
     learner.past_ = learner.generator_
     learner.generator_.add(torch.tensor([30, 10]), learner.address_)
+    learner.meet(pictures()[0])
     ids, noise, dropout = learner.rehearse(torch.zeros(2, 400, 16, dtype=torch.long), learner.address_)
     assert ids.shape == (2, 400, 64) and noise.shape == (2, 400, 64, 50) and dropout.shape[:3] == (2, 400, 64)
     assert abs(float((ids == 0).float().mean()) - 0.75) < 0.01
@@ -148,7 +149,7 @@ def test_the_generator_is_the_memory_and_its_predecessor_is_not_kept():
     for task in stream.tasks[:2]:
         learner.learn(task)
         assert learner.past_ is None and list(learner.memory()) == ["generator"]
-        assert learner.memory_size() == (floats(learner.generator_), 0)
+        assert learner.memory_size() == (floats(learner.generator_), 0, 4 * floats(learner.generator_))
         sizes.append(learner.memory_size().floats)
     assert sizes[1] - sizes[0] == 2 * (50 + 1)  # of each class a mean and a count
     heads = sum(floats(head) for head in learner.heads_)

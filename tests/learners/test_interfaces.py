@@ -3,6 +3,7 @@
 import pytest
 import torch
 from support.learners import make
+from torch import nn
 
 from prer.errors import InputError
 from prer.learners import LEARNERS
@@ -35,5 +36,9 @@ def test_a_batch_has_no_past_unless_something_is_rehearsed():
     assert batch._replace(x=x + 1).y is batch.y
 
 
-def test_the_size_of_a_memory_is_a_pair():
-    assert MemorySize(floats=3, samples=1) == (3, 1)
+def test_the_size_of_a_memory_counts_one_seed_in_scalars_and_in_bytes():
+    kept = nn.Module()
+    kept.register_buffer("x", torch.zeros(2, 3, 5, dtype=torch.uint8))  # 2 seeds, 3 samples of 5 pixels
+    kept.register_buffer("y", torch.zeros(2, 3, dtype=torch.long))
+    weights = nn.ParameterList([torch.zeros(2, 7)])
+    assert MemorySize.of([kept, weights], 3) == MemorySize(floats=15 + 3 + 7, samples=3, bytes=15 + 3 * 8 + 7 * 4)

@@ -30,7 +30,7 @@ def test_the_base_class_has_few_public_methods():
         if not name.startswith("_") and isinstance(inspect.unwrap(value), (type(own), classmethod, property))
     ]
     assert {"learn", "like", "embed", "loss"} <= set(public)
-    assert len(public) <= 18, public
+    assert len(public) <= 19, public
 
 
 @pytest.mark.parametrize("name", ["prer.py", "base.py"])

@@ -62,4 +62,4 @@ def test_the_classic_form_notes_the_predictions_of_the_old_network_for_the_same_
     assert learner.before_ is None
     bank = sum(p[0].numel() for p in Heads([*learner.heads_]).parameters())
     assert learner.transient_floats_ == stream[2].train_rows(SEEDS).shape[1] * 2 * 3 + bank
-    assert learner.memory_size() == (0, 0)
+    assert learner.memory_size() == (0, 0, 0)

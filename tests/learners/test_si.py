@@ -34,7 +34,7 @@ def test_the_path_integral_is_the_drop_of_the_loss(lr, epochs, monkeypatch):
     learner.learn(stream[0])
     steps = epochs * (stream[0].train_rows(SEEDS).shape[1] // 16)
     for name, p in held_weights(learner).items():
-        importance, anchor = learner.quadratic_.spring(name)
+        importance, anchor = learner.quadratic_.spring(name, p)
         assert torch.equal(anchor, p)
         omega = importance * ((p - start[name]).square() + 0.01)
         before, after = (t - centres[name] for t in (start[name], p.detach()))
@@ -55,7 +55,7 @@ def test_the_penalty_is_not_part_of_the_path_integral(monkeypatch):
     beginner.meet(stream[1])
     loss, centres = bowl(beginner, 1)
     monkeypatch.setattr(Learner, "loss", loss)
-    springs = {name: learner.quadratic_.spring(name) for name in centres}
+    springs = {name: learner.quadratic_.spring(name, weight) for name, weight in centres.items()}
     start = {name: p.detach().clone() for name, p in learner.encoder_.named_parameters()}
     learner.learn(stream[1])
     steps = 2 * (stream[1].train_rows(SEEDS).shape[1] // 16)
@@ -68,7 +68,7 @@ def test_the_penalty_is_not_part_of_the_path_integral(monkeypatch):
             omega, theta = omega - own * step, theta + step
         torch.testing.assert_close(learner.encoder_.get_parameter(name).double(), theta, atol=1e-5, rtol=1e-4)
         expected = importance + omega.clamp_min(0) / ((theta - begin) ** 2 + 0.1)
-        found = learner.quadratic_.spring(f"encoder.{name}")[0]
+        found = learner.quadratic_.spring(f"encoder.{name}", begin)[0]
         torch.testing.assert_close(found.double(), expected, atol=1e-4, rtol=1e-3)
 
 
@@ -80,6 +80,6 @@ def test_the_penalty_reaches_the_weights():
     penalty = learner.loss(batch) - Learner.loss(learner, batch)
     gradients = torch.autograd.grad(penalty.sum(), list(weights.values()))
     for (name, p), g in zip(weights.items(), gradients, strict=True):
-        importance, anchor = learner.quadratic_.spring(name)
+        importance, anchor = learner.quadratic_.spring(name, p)
         assert (importance >= 0).all()
         torch.testing.assert_close(g, 2 * 3.0 * importance * (p - anchor), atol=1e-5, rtol=1e-4)

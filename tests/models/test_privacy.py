@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 import torch
+from support.learners import make
 
 from prer.errors import InputError
 from prer.learners import LEARNERS
@@ -84,7 +85,7 @@ def test_distances_are_those_of_the_split_of_the_seed():
 @pytest.mark.parametrize("name", sorted(set(LEARNERS) - {"prer", "dgr"}))
 def test_learners_that_generate_nothing_are_refused(name):
     stream = Stream.split(np.random.default_rng(0).normal(size=(40, 3)), np.arange(40) % 4)
-    learner = LEARNERS[name](epochs=0, hidden=(4,), embedding=4)
+    learner = make(name)
     learn(stream, learner, seeds=1, device="cpu")
     with pytest.raises(InputError, match=f"{name} cannot generate samples"):
         check(learner, stream, count=5)

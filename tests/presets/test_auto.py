@@ -6,6 +6,7 @@ from dataclasses import fields
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from support.learners import TRAINED
 
 from prer.errors import InputError
 from prer.learners import LEARNERS, Naive
@@ -13,7 +14,7 @@ from prer.presets.auto import batch_of, too_few_steps
 from prer.runs.experiment import Experiment
 
 
-@pytest.fixture(params=sorted(LEARNERS))
+@pytest.fixture(params=TRAINED)
 def name(request):
     return request.param
 

@@ -39,12 +39,12 @@ def test_the_hash_covers_every_setting_of_that_version_under_its_former_name():
     assert hash_of_schema_1(experiment) == expected
 
 
-@pytest.mark.parametrize("name", LEARNERS)
+@pytest.mark.parametrize("name", sorted(OWN))
 def test_every_learner_of_that_version_has_a_hash_that_differs_with_its_settings(name):
     hashes = [
         hash_of_schema_1(parsed(f"learner.name={name}", *more)) for more in ((), ("learner.lr=0.5",), ("seeds=1",))
     ]
-    assert name in OWN and None not in hashes and len(set(hashes)) == 3
+    assert None not in hashes and len(set(hashes)) == 3
 
 
 def test_a_switch_of_the_ablation_was_a_setting_of_prer():

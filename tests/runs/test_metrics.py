@@ -15,24 +15,44 @@ nan = float("nan")
 TWO = [[100, nan], [80, 90]]
 THREE = [[90, nan, nan], [60, 80, nan], [70, 50, 100]]
 RISING = [[50, nan], [60, 90]]
-BY_HAND = {  # accuracy, bwt, final_accuracy, final_bwt, forgetting_first, forgetting_best, diagonal
-    "two": (TWO, 90, -20, 85, -20, 20, 20, (2 * 100 + 90) / 3),
+BY_HAND = {  # the metrics in the order of NAMES
+    "two": (TWO, 90, -20, 85, (100 + 85) / 2, -20, 20, 20, (2 * 100 + 90) / 3),
     # bwt: (60-90) + (70-90) + (50-80) over 3; best of task 1 is 90, of task 2 it is 80
-    "three": (THREE, 75, -80 / 3, 220 / 3, (-20 - 30) / 2, 25, 25, (3 * 90 + 2 * 80 + 100) / 6),
-    "rising": (RISING, 200 / 3, 10, 75, 10, -10, -10, 190 / 3),
+    "three": (
+        THREE,
+        75,
+        -80 / 3,
+        220 / 3,
+        (90 + 70 + 220 / 3) / 3,
+        (-20 - 30) / 2,
+        25,
+        25,
+        (3 * 90 + 2 * 80 + 100) / 6,
+    ),
+    "rising": (RISING, 200 / 3, 10, 75, (50 + 75) / 2, 10, -10, -10, 190 / 3),
     "best is not the first": (
         [[70, nan, nan], [90, 60, nan], [65, 60, 80]],
         425 / 6,
         5,
         205 / 3,
+        (70 + 75 + 205 / 3) / 3,
         -2.5,
         2.5,
         12.5,
         410 / 6,
     ),
-    "one": ([[88]], 88, nan, 88, nan, nan, nan, 88),
+    "one": ([[88]], 88, nan, 88, 88, nan, nan, nan, 88),
 }
-NAMES = ("accuracy", "bwt", "final_accuracy", "final_bwt", "forgetting_first", "forgetting_best", "diagonal")
+NAMES = (
+    "accuracy",
+    "bwt",
+    "final_accuracy",
+    "average_incremental_accuracy",
+    "final_bwt",
+    "forgetting_first",
+    "forgetting_best",
+    "diagonal",
+)
 
 
 @pytest.mark.parametrize("case", BY_HAND)
@@ -71,7 +91,8 @@ def by_loops(R):
             best.append(max(R[i][j] for i in range(j, M - 1)) - R[M - 1][j])
     last = [R[M - 1][j] - R[j][j] for j in range(M - 1)]
     first = [R[j][j] - R[M - 1][j] for j in range(M - 1)]
-    return dict(zip(NAMES, map(mean, (lower, moved, list(R[-1]), last, first, best)), strict=False))
+    incremental = [mean([R[i][j] for j in range(i + 1)]) for i in range(M)]
+    return dict(zip(NAMES, map(mean, (lower, moved, list(R[-1]), incremental, last, first, best)), strict=False))
 
 
 @few
@@ -151,3 +172,15 @@ def test_forward_transfer_is_what_a_task_gains_before_it_is_learned():
     # A task with a head of its own has no past to gain from and does not count.
     matrix[:, 0, 1] = untrained[:, 1] = nan
     assert metrics.summary(matrix, untrained)["forward_transfer"]["values"] == [25.0, 50.0]
+
+
+@few
+@given(st.integers(2, 6), st.randoms())
+def test_a_confusion_matrix_gives_the_accuracy_in_all_and_of_each_class(C, rng):
+    pairs = [(c % C, rng.randrange(C)) for c in range(5 * C)]  # the true class and the predicted one
+    confusion = np.zeros((C, C), int)
+    for true, predicted in pairs:
+        confusion[true, predicted] += 1
+    assert metrics.share_right(confusion) == pytest.approx(100 * mean([a == b for a, b in pairs]))
+    of_class = [100 * mean([a == b for a, b in pairs if a == c]) for c in range(C)]
+    assert metrics.class_accuracy(confusion).tolist() == pytest.approx(of_class)

@@ -18,6 +18,10 @@ HOSTILE = [
 ]
 
 
+# What a result of the scenario "task" has.
+TOLD = {"scenario": "task", "matrix_task_given": None, "confusion": None}
+
+
 def matrix(seeds, tasks, level=95.0, rng_seed=0):
     """Accuracies up to `level` per cent; NaN above the diagonal."""
     R = np.random.default_rng(rng_seed).uniform(level - 5, level, (seeds, tasks, tasks))
@@ -49,10 +53,11 @@ def fake_run(
     for task in range(tasks if until is None else until):
         write_events(folder, task, R, labels)
     if until is None:
-        kept = {"memory_floats": [1000 + 10 * t for t in range(tasks)], "memory_samples": [0] * tasks}
         result = Result(
-            tuple(seeds), R, np.full(R.shape[:2], np.nan), **kept, transient_floats=[0] * tasks,
-            seconds={"flow": 1.0, "evaluation": 0.5, "total": 2.0 + rng_seed}, digest="d" * 64,
+            tuple(seeds), R, np.full(R.shape[:2], np.nan), **TOLD, classes=labels,
+            memory_floats=[1000 + 10 * t for t in range(tasks)], memory_samples=[0] * tasks,
+            memory_bytes=[4000 + 40 * t for t in range(tasks)], transient_floats=[0] * tasks,
+            seconds={"flow": 1.0, "evaluation": 0.5, "total": 2.0 + rng_seed}, digest="d" * 64, state_digest="e" * 64,
             learner=learner, stream=stream, device="cpu",
         )  # fmt: skip
         folder.finish(result.to_json())
@@ -70,7 +75,8 @@ def write_events(folder, task, R, labels):
         decoded = [0.99] * (S - 1) + [0.7 if c == 0 and task else 0.99]
         health = {"agreement": [0.99] * S, "agreement_decoded": decoded, "nll": [-3.0] * S}
         folder.event({"event": "health", "task": task, "class": label} | health)
-    kept = {"memory_floats": 1000 + 10 * task, "memory_samples": 0, "transient_floats": 0}
+    kept = {"memory_floats": 1000 + 10 * task, "memory_samples": 0, "memory_bytes": 4000 + 40 * task}
+    kept |= {"transient_floats": 0}
     folder.event({"event": "task", "task": task, "accuracy": R[:, task, : task + 1].tolist()} | kept)
 
 
@@ -87,7 +93,8 @@ def fake_run_of(out, experiment, diagonals, bwts, health=(), **about):
     )
     R[:, *np.triu_indices(tasks, 1)] = np.nan
     kept = {"memory_floats": [100] * tasks, "memory_samples": [0] * tasks, "transient_floats": [0] * tasks}
-    kept |= {"seconds": {"total": 12.5}, "digest": "f" * 64, "device": "cpu"} | about
+    kept |= {"memory_bytes": [400] * tasks, "seconds": {"total": 12.5}, "device": "cpu"}
+    kept |= TOLD | {"digest": "f" * 64, "state_digest": "e" * 64, "classes": list(range(2 * tasks))} | about
     names = {"learner": experiment.learner.name, "stream": experiment.stream.name}
     folder.finish(Result(tuple(range(len(R))), R, np.full((len(R), tasks), np.nan), **kept, **names).to_json())
     return folder

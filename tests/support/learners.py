@@ -6,6 +6,7 @@ import torch
 
 from prer import Stream, learn
 from prer.learners import ABLATION, LEARNERS
+from prer.learners.closed_form import ClosedForm
 from prer.migration import SWITCHES
 from prer.settings import families, merged, named
 from prer.testing.streams import domains as one_head  # one head for three domains of the same classes
@@ -25,12 +26,15 @@ TINY_OF = {
     "ewc": TINY | {"samples": 40},
     "dgr": TINY | {"epochs_generator": 10},
 } | dict.fromkeys(("lwf", "gem", "agem", "er", "replay", "der"), TINY_MEMORY)
+TINY_OF |= {"ncm": {}, "slda": {}, "ranpac": {"size": 32}}
 # Settings of `learner_checks` for ours, which choose the epochs.
 CHECKED = {
     "prer": {"density": {"blocks": 2, "condition_size": 4}, "lr_autoencoder": 5e-3, "sparsity": 1e-3},
     "ewc": {"samples": 40},
 } | {name: {"size": 40, "memory_batch": 16} for name in ("lwf", "gem", "agem", "er", "replay", "der")}
-BASELINES = sorted(set(LEARNERS) - {"naive", "joint", "prer"})
+CLOSED = sorted(name for name, kind in LEARNERS.items() if issubclass(kind, ClosedForm))
+TRAINED = sorted(set(LEARNERS) - set(CLOSED))  # those with networks and epochs
+BASELINES = sorted(set(TRAINED) - {"naive", "joint", "prer"})
 REHEARSE = {"lwf", "gem", "agem", "er", "replay", "der"}  # those that keep samples
 SEEDS = (0, 4)
 TASKS = [[0, 1, 2], [3, 4], [5, 6, 7, 8], [9, 10]]  # heads of 3, 2, 4 and 2 outputs: the widest is in the middle
@@ -56,28 +60,30 @@ def blobs(classes=6, per_class=40, features=5, seed=0):
     return Stream.split(x, np.repeat([f"class {c}" for c in range(classes)], per_class))
 
 
-def pictures(classes=6, per_class=24, size=8, seed=0):
+def pictures(classes=6, per_class=24, size=8, seed=0, scenario="task"):
     """Images of bytes; each class has its own bright rows."""
     rng = np.random.default_rng(seed)
     x = rng.integers(0, 60, size=(classes * per_class, size, size), dtype=np.uint8)
     y = np.repeat(np.arange(classes), per_class)
     for c in range(classes):
         x[y == c, c % 6 : c % 6 + 3] = 250 - 20 * (c // 6)
-    return Stream.split(x, y)
+    return Stream.split(x, y, scenario=scenario)
 
 
-def vectors(tasks=TASKS, per_class=20):
+def vectors(tasks=TASKS, per_class=20, scenario="task"):
     """Vectors of 11 classes in four tasks of different size."""
     rng = np.random.default_rng(3)
     y = np.repeat(np.arange(11), per_class)
-    return Stream.split(3 * rng.normal(size=(11, 5))[y] + rng.normal(size=(len(y), 5)), y, tasks=tasks)
+    return Stream.split(
+        3 * rng.normal(size=(11, 5))[y] + rng.normal(size=(len(y), 5)), y, tasks=tasks, scenario=scenario
+    )
 
 
-def images(tasks=TASKS, per_class=20):
+def images(tasks=TASKS, per_class=20, scenario="task"):
     """Images without any pattern, in the same tasks."""
     rng = np.random.default_rng(4)
     y = np.repeat(np.arange(11), per_class)
-    return Stream.split(rng.integers(0, 256, size=(len(y), 8, 8), dtype=np.uint8), y, tasks=tasks)
+    return Stream.split(rng.integers(0, 256, size=(len(y), 8, 8), dtype=np.uint8), y, tasks=tasks, scenario=scenario)
 
 
 def numbered(sizes, tasks):

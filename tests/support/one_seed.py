@@ -52,7 +52,7 @@ def first_batch(learner, task):
     at = learner._batches(rows.shape[1], address)
     past = tuple(t[:, 0] for t in learner.rehearse(at, address))
     x, y = task.samples(rows.gather(1, at[:, 0]))
-    noise = dropout_noise(learner.embedding, at.shape[1:], address)[:, 0]
+    noise = dropout_noise(learner.head_, at.shape[1:], address)[:, 0]
     return Batch(learner.inputs_(x), task.targets[y], noise, at[:, 0], head, past, heads)
 
 
