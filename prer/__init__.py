@@ -10,7 +10,24 @@ from typing import TYPE_CHECKING
 from prer.version import __version__
 
 if TYPE_CHECKING:
-    from prer.learners import AGEM, DER, DGR, ER, EWC, GEM, LWF, PRER, SI, Joint, Learner, Naive, Replay
+    from prer.learners import (
+        AGEM,
+        DER,
+        DGR,
+        ER,
+        EWC,
+        GEM,
+        LWF,
+        NCM,
+        PRER,
+        SI,
+        SLDA,
+        Joint,
+        Learner,
+        Naive,
+        RanPAC,
+        Replay,
+    )
     from prer.learners.registry import register
     from prer.runs.learn import learn
     from prer.runs.result import Result
@@ -25,11 +42,14 @@ __all__ = [
     "EWC",
     "GEM",
     "LWF",
+    "NCM",
     "PRER",
     "SI",
+    "SLDA",
     "Joint",
     "Learner",
     "Naive",
+    "RanPAC",
     "Replay",
     "Result",
     "Stream",
