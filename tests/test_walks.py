@@ -25,12 +25,14 @@ HELPERS = {
     "presets/auto.py": "the numbers of epochs and samples",
     "nn/stacked.py": "layers, as those of torch",
     "learners/memory.py": "an empty memory is counted",
+    "learners/interfaces.py": "the size of that memory",
     "training/computing.py": "the number of threads and the size of batches for inference",
     "training/phase.py": "checks that weights are finite",
 }
 OF_A_PSEUDO_SAMPLE = HELPERS | {
     "learners/base.py": "passes on what phase 1 trains",
     "learners/health.py": "checks that samples are finite",
+    "learners/labelling.py": "what the decoder's phase sees of labels: nothing",
     "nn/heads.py": "noise for the dropout of heads",
     "streams/task.py": "the new samples beside it",
     "training/optimisers.py": "the update, after the gradient",

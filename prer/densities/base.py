@@ -85,10 +85,19 @@ class Density(nn.Module, ABC):
         new = counts.to(self.counts).expand(len(address.seeds), -1)
         self.counts = torch.cat([self.counts, new], dim=1)
 
-    def labels(self, n: int, address: Address, among: Sequence[int]) -> Tensor:
-        """Sample ids [S, n] of these classes, in the proportions seen in training."""
+    def log_probs(self, z: Tensor, ids: Sequence[int]) -> Tensor:
+        """Log-density of embeddings [S, B, D] under each of these classes [S, B, classes]."""
+        shape, device = z.shape[:2], z.device
+        return torch.stack([self.log_prob(z, torch.full(shape, i, device=device)) for i in ids], dim=2)
+
+    def labels(self, n: int, address: Address, among: Sequence[int], groups: Tensor | None = None) -> Tensor:
+        """Sample ids [S, n] of these classes, in the proportions seen in training; or each group [C] equally often."""
         chosen = torch.zeros_like(self.counts[:1]).index_fill(1, torch.tensor(among, device=address.device), 1.0)
-        return in_proportion(chosen * self.counts, n, address)
+        counts = chosen * self.counts
+        if groups is not None:
+            of_group = torch.zeros_like(counts).index_add_(1, groups, counts)
+            counts = counts / of_group[:, groups].clamp_min(1e-12)
+        return in_proportion(counts, n, address)
 
     @torch.no_grad()
     def sample(

@@ -21,7 +21,7 @@ from prer.nn.stacked import stack  # noqa: F401, the example uses it
 from prer.settings import setting
 
 Norm = Literal["batch", "running"]
-Condition = Literal["every", "first"]
+Condition = Literal["every", "first", "last"]
 Permutation = Literal["swapping", "random"]
 
 
@@ -34,7 +34,9 @@ class FlowSettings(TrainedDensity):
 
     levels: int = setting(2, "levels of the flow", low=1)
     blocks: int = setting(10, "blocks in each level", low=1)
-    condition: Condition = setting("every", "couplings that see the class: every one, or the paper's first")
+    condition: Condition = setting(
+        "every", "couplings that see the class: every one, or the paper's first (the last, if it counts from the noise)"
+    )
     condition_size: int = setting(16, "length of a class's vector", low=1)
     class_prior: bool = setting(True, "the prior depends on the class; the paper's does not")
 
@@ -52,7 +54,8 @@ class Flow(Density):
         levels: number of levels; a level is built only where at least two dimensions remain.
         blocks: number of blocks in each level; a block is a norm, a coupling and a fixed permutation.
         norm: "batch" uses a batch's own statistics in training, "running" the paper's running estimates.
-        condition: which couplings see the class: "every" one, or only the "first" on the data side, as in the paper.
+        condition: which couplings see the class: "every" one, or only the paper's first. Its text does not say from
+            which side it counts: "first" is the coupling on the data side, "last" the one on the noise side.
         condition_size: the length of a class's learned vector.
         one_hot: the class vector is one-hot, of that length, and not learned, as in the paper.
         class_prior: the prior's mean and scale depend on the class, by a linear map of its vector; otherwise the prior
@@ -98,14 +101,15 @@ class Flow(Density):
         self.weight_prior = nn.Parameter(torch.zeros(condition_size, 2 * dimension)) if class_prior else None
         self.register_buffer("started", torch.tensor(False))
         self.parts = nn.ModuleList()
-        size = dimension
-        for level in range(levels):
-            if size < 2:
-                break
-            conditioned = blocks if condition == "every" else int(level == 0)
+        sizes = [dimension]
+        while len(sizes) < levels and sizes[-1] - sizes[-1] // 2 >= 2:
+            sizes.append(sizes[-1] - sizes[-1] // 2)
+        seeing = {"every": range(len(sizes)), "first": [0], "last": [len(sizes) - 1]}[condition]  # levels
+        for level, size in enumerate(sizes):
+            conditioned = (blocks if condition == "every" else 1) if level in seeing else 0
             orders = torch.stack([_permutation(size, level, block, permutation) for block in range(blocks)])
-            self.parts.append(Level(orders, conditioned, condition_size, norm, bounded, momentum))
-            size -= size // 2
+            last = condition == "last"
+            self.parts.append(Level(orders, conditioned, condition_size, norm, bounded, momentum, last))
 
     @property
     def levels(self) -> list[Level]:
@@ -222,9 +226,11 @@ class Level(nn.Module):
         norm: Norm,
         bounded: bool,
         momentum: float,
+        last: bool = False,
     ) -> None:
         super().__init__()
         blocks, size = orders.shape
+        self.last = last  # the conditioned blocks are the last ones, not the first ones
         self.leaving, self.staying = size // 2, size - size // 2
         self.norm, self.bounded, self.momentum, self.eps = norm, bounded, momentum, 1e-3
         a, b = self.leaving, self.staying
@@ -282,7 +288,8 @@ class Level(nn.Module):
     def _weight_condition(self) -> Tensor:
         """Condition weights of every block [S, K, V, D]; zeros where a block does not see the class."""
         blind = self.bias_in.shape[1] - self.weight_condition.shape[1]
-        return F.pad(self.weight_condition, (0, 0, 0, 0, 0, blind)) if blind else self.weight_condition
+        missing = (blind, 0) if self.last else (0, blind)
+        return F.pad(self.weight_condition, (0, 0, 0, 0, *missing)) if blind else self.weight_condition
 
     def _coupling(self, a: Tensor, w_in: Tensor, plus: Tensor, w_out: Tensor, bias: Tensor) -> tuple[Tensor, Tensor]:
         """Scale of b, before the sigmoid, and shift of b."""

@@ -19,12 +19,14 @@ from prer.address import Address
 from prer.densities.base import Density, DensitySettings, TrainedDensity
 from prer.densities.flow import FlowSettings
 from prer.densities.gaussian import GaussianSettings  # noqa: F401, so that it can be selected by its name
+from prer.densities.likelihood import likelihoods
 from prer.learners import health
 from prer.learners.base import Learner
-from prer.learners.rehearsal import Past, clamping, mixed, reencoded, with_past
+from prer.learners.labelling import labelling, outputs_of
+from prer.learners.rehearsal import Past, clamping, current, mixed, with_past
 from prer.nn.heads import dropout_noise, mean_cross_entropy
 from prer.nn.networks import Decoder
-from prer.nn.stacked import Linear, floats, stack
+from prer.nn.stacked import stack
 from prer.presets.auto import epochs_of
 from prer.settings import Auto, setting
 from prer.streams.task import Task
@@ -53,6 +55,10 @@ class PRER(Learner):
     )
     label_weight: float = setting(1.0, "weight of that loss", low=0)
     reencode: bool = setting(True, "the density learns E(D(z)) of old classes, instead of z")
+    encoder: Literal["continues", "rests"] = setting(
+        "continues", "after the first task the encoder continues to learn, or rests; the decoder always continues"
+    )
+    answer: Literal["head", "density"] = setting("head", "what predicts: the head, or the density by its likelihood")
     density: DensitySettings = setting(FlowSettings(), "p(z | t, y): a flow, or one Gaussian for each class")
 
     def __post_init__(self) -> None:
@@ -91,6 +97,11 @@ class PRER(Learner):
         self.train_head(task)
         health.report(self)
 
+    @property
+    def rests(self) -> bool:
+        """Whether the encoder keeps its weights in the current task."""
+        return self.encoder == "rests" and len(self.tasks_) > 1
+
     def freeze(self) -> Past | None:
         """Freeze copies of the networks that generate the past; None on the first task."""
         past = Past.of(self)
@@ -109,12 +120,12 @@ class PRER(Learner):
     def autoencoding(self, task: Task, past: Past | None) -> tuple[list[nn.Module], Feed, Loss]:
         """Networks, feed and loss function of phase 1; the latter returns loss [S] and embeddings [S, B, D]."""
         samples, old = task.size[0], range(self.tasks_[-1].start)
-        classifier, label_loss = self.labelling(task)
-        networks = [self.encoder_, self.decoder_, *([] if classifier is None else [classifier])]
+        classifier, label_loss = labelling(self, task)
+        networks = [*([] if self.rests else [self.encoder_]), self.decoder_, *([classifier] if classifier else [])]
 
         def feed(address: Address) -> tuple[Tensor, ...]:
             at, replayed = mixed(self, samples, past.density if past else None, old, address)
-            noise = dropout_noise(self.embedding, at.shape[1:], address)
+            noise = dropout_noise(self.head_, at.shape[1:], address)
             return at, task.moves.draw(at, address), noise, *replayed
 
         def loss(
@@ -125,29 +136,13 @@ class PRER(Learner):
             if past and z_hat is not None:
                 x = torch.cat([x, past.decode(z_hat)], dim=1)
             total, z = self.reconstruction(x, self.reconstructed(real, x.shape[1]))  # Eq. 2
-            if z_hat is not None and self.weight:
+            if z_hat is not None and self.weight and not self.rests:
                 total = total + self.weight * self.distance_between(z_hat, z[:, real:]).mean(1)  # Eq. 3
-            if past and past.encoder:
+            if past and past.encoder and not self.rests:
                 total = total + self.anchor * self.distance_between(past.embed(x[:, :real]), z[:, :real]).mean(1)
             return (total if classifier is None else total + self.label_weight * label_loss(z, y, y_hat, noise)), z
 
         return networks, feed, loss
-
-    def labelling(self, task: Task) -> tuple[nn.Module | None, Callable[..., Tensor]]:
-        """The classifier by which phase 1 sees labels, if any, and its loss [S]."""
-        targets, first = task.targets, self.tasks_[-1].start
-        if self.labels != "auxiliary":
-            head = self.head_ if self.labels == "head" else None
-            return head, lambda z, y, _, noise: mean_cross_entropy(self.head_(z[:, : y.shape[1]], noise), targets[y])
-        address = self.address_ / "auxiliary" / len(self.tasks_)
-        auxiliary = stack(lambda: Linear(self.embedding, self.tasks_[-1].stop), address)
-        self.transient_floats_ += floats(auxiliary)
-
-        def loss(z: Tensor, y: Tensor, y_hat: Tensor | None, noise: Tensor) -> Tensor:
-            ids = y + first if y_hat is None else torch.cat([y + first, y_hat], dim=1)
-            return mean_cross_entropy(auxiliary(z), ids)
-
-        return auxiliary, loss
 
     def reconstructed(self, real: int, total: int) -> int:
         """How many samples of a batch are reconstructed: all, pseudo-samples included."""
@@ -155,7 +150,8 @@ class PRER(Learner):
 
     def reconstruction(self, x: Tensor, count: int) -> tuple[Tensor, Tensor]:
         """Sparse autoencoder loss [S] (Eq. 2) on the first `count` samples, and the embeddings of all [S, B, D]."""
-        embedded = self.encoder_(x)
+        with torch.set_grad_enabled(not self.rests):
+            embedded = self.encoder_(x)
         z = embedded[:, :count]
         loss = (x[:, :count] - self.decoder_(z)).square().flatten(2).sum(-1).mean(1)
         return (loss + self.sparsity * z.abs().sum(-1).mean(1) if self.sparsity else loss), embedded
@@ -187,7 +183,7 @@ class PRER(Learner):
             new = z.gather(1, at.flatten(1).unsqueeze(-1).expand(-1, -1, z.shape[2])).unflatten(1, at.shape[1:])
             if replayed and past is not None:
                 y_hat, z_hat = replayed
-                z_hat = reencoded(self, z_hat.flatten(1, 2), past).view(z_hat.shape) if self.reencode else z_hat
+                z_hat = current(self, z_hat.flatten(1, 2), past).view(z_hat.shape)
                 new, condition = torch.cat([new, z_hat], dim=2), torch.cat([condition, y_hat], dim=2)
             return new + spread.unsqueeze(1) * (address / "jitter").normal(*new.shape[1:]), condition
 
@@ -209,19 +205,20 @@ class PRER(Learner):
     def train_head(self, task: Task) -> None:
         """Train the head by cross-entropy on the new task (Eq. 1). The encoder is frozen, since R does not act here.
 
-        A head shared with earlier tasks also trains on embeddings of those tasks, sampled from the density.
+        A head shared with earlier tasks also trains on embeddings of those tasks, sampled from the density; a head
+        that grows, on as many of each old class as of a new one.
         """
         rows = task.train_rows(self.address_.seeds)
         z, y = self.embed(task, rows), task.targets[task.y[rows]]
         seeds = torch.arange(len(z), device=z.device).unsqueeze(1)
-        earlier = zip(self.tasks_[:-1], self.head_of_, strict=False)
-        old = [c for classes, head in earlier if head == self.head_of_[-1] for c in classes]
+        old = [i for i in outputs_of(self, self.head_of_[-1]) if i < self.tasks_[-1].start]
         outputs = torch.tensor([output for of_task in self.outputs_ for output in of_task], device=z.device)
+        groups = outputs if task.scenario == "class" else None  # old and new classes are then balanced exactly
 
         def feed(address: Address) -> tuple[Tensor, ...]:
-            at, replayed = mixed(self, z.shape[1], self.density_, old, address)
+            at, replayed = mixed(self, z.shape[1], self.density_, old, address, groups)
             size = at.shape[2] + (replayed[0].shape[2] if replayed else 0)
-            return at, dropout_noise(self.embedding, (at.shape[1], size), address), *replayed
+            return at, dropout_noise(self.head_, (at.shape[1], size), address), *replayed
 
         def loss(at: Tensor, noise: Tensor, *replayed: Tensor) -> Tensor:
             every_z, every_y = z[seeds, at], y.gather(1, at)
@@ -234,11 +231,15 @@ class PRER(Learner):
 
     # -- the memory ----------------------------------------------------------------------------------------------
 
+    def scores(self, x: Tensor, head: int) -> Tensor:
+        """The head's logits, or the log-likelihoods of its classes [S, B, K]."""
+        if self.answer == "head":
+            return super().scores(x, head)
+        return likelihoods(self.density_, self.encoder_(self.inputs_(x)), outputs_of(self, head))
+
     def recognise(self, x: Tensor) -> Tensor:
         """Ids of the classes under which the embeddings are most likely [S, B], by the density; no head is used."""
-        z = self.encoder_(self.inputs_(x))
-        ids = torch.arange(self.tasks_[-1].stop, device=z.device).expand(*z.shape[:2], -1)
-        return torch.stack([self.density_.log_prob(z, of_class) for of_class in ids.unbind(2)], dim=2).argmax(2)
+        return self.density_.log_probs(self.encoder_(self.inputs_(x)), range(self.tasks_[-1].stop)).argmax(2)
 
     @torch.no_grad()
     def generate(self, ids: Tensor, address: Address) -> Tensor:

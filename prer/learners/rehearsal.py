@@ -58,19 +58,26 @@ class Past:
 
 
 def mixed(
-    learner: PRER, samples: int, density: Density | None, old: Sequence[int], address: Address
+    learner: PRER,
+    samples: int,
+    density: Density | None,
+    old: Sequence[int],
+    address: Address,
+    groups: Tensor | None = None,
 ) -> tuple[Tensor, tuple[Tensor, ...]]:
     """An epoch's batches, and the labels and embeddings of the pseudo-samples that replace part of them.
 
-    The replaced share is that of the old classes among all, so that every class is seen equally often.
+    The replaced share is that of the old classes among all, so that every class is seen equally often. It is limited
+    by `learner.share`; with `groups`, the output of each class id, it is not, so that outputs are balanced exactly.
     """
     at = learner._batches(samples, address)
     steps, size = at.shape[1:]
-    share = len(old) / (len(old) + len(learner.tasks_[-1]))
-    count = min(round(size * share), int(size * learner.share + 1e-9), size - 1)
+    classes = len(old) if groups is None else len(set(groups.tolist()[: len(old)]))
+    most = size if groups is not None and learner.share else int(size * learner.share + 1e-9)
+    count = min(round(size * classes / (classes + len(learner.tasks_[-1]))), most, size - 1)
     if density is None or not count:
         return at, ()
-    y_hat = density.labels(steps * count, address / "labels", old)
+    y_hat = density.labels(steps * count, address / "labels", old, groups)
     z_hat = density.sample(y_hat, address / "replay", learner.temperature)
     health.check_samples(learner, density.outside(z_hat), y_hat)
     return at[..., count:], (y_hat.unflatten(1, (steps, count)), z_hat.unflatten(1, (steps, count)))
@@ -84,13 +91,15 @@ def with_past(learner: PRER, z: Tensor, y: Tensor, past: Past | None, address: A
         return z, y
     y_hat = past.density.labels(count, address / "labels", range(old))
     z_hat = past.density.sample(y_hat, address / "start", learner.temperature)
-    z_hat = reencoded(learner, z_hat, past) if learner.reencode else z_hat
+    z_hat = current(learner, z_hat, past)
     return torch.cat([z, z_hat], dim=1), torch.cat([y, y_hat], dim=1)
 
 
 @torch.no_grad()
-def reencoded(learner: PRER, z_hat: Tensor, past: Past) -> Tensor:
-    """E(D_old(z_hat)): current embeddings of the old classes, as the encoder has moved a little."""
+def current(learner: PRER, z_hat: Tensor, past: Past) -> Tensor:
+    """E(D_old(z_hat)): current embeddings of the old classes, as the encoder has moved a little; or z_hat itself."""
+    if learner.rests or not learner.reencode:
+        return z_hat
     parts = z_hat.split(rows_at_once(learner.address_), 1)
     return torch.cat([learner.encoder_(past.decoder(part)) for part in parts], dim=1)
 

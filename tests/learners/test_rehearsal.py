@@ -8,7 +8,7 @@ from torch import nn
 
 from prer import Stream
 from prer.learners import rehearsal
-from prer.learners.rehearsal import Past, clamping, mixed, reencoded, with_past
+from prer.learners.rehearsal import Past, clamping, current, mixed, with_past
 from prer.nn.stacked import floats
 from prer.training.loop import batches
 
@@ -148,10 +148,10 @@ def test_old_embeddings_are_encoded_again_unless_reencode_is_off(second_task):
 def test_many_embeddings_are_encoded_in_parts(second_task, monkeypatch):
     learner, past = second_task()
     z_hat, sizes = torch.randn(2, 10, 16), []
-    whole = reencoded(learner, z_hat, past)
+    whole = current(learner, z_hat, past)
     monkeypatch.setattr(rehearsal, "rows_at_once", lambda address: 4)
     past.decoder.register_forward_hook(lambda module, inputs, output: sizes.append(output.shape[1]))
-    torch.testing.assert_close(reencoded(learner, z_hat, past), whole)
+    torch.testing.assert_close(current(learner, z_hat, past), whole)
     assert sizes == [4, 4, 2]
 
 
