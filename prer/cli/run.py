@@ -11,6 +11,12 @@ from prer.cli.echo import echo
 from prer.cli.overrides import experiment_of, is_new, plugin_options, with_plugins
 from prer.errors import Interrupted
 
+# The questions of the built-in experiment, and the settings of their runs.
+QUESTIONS: dict[str, tuple[str, ...]] = {
+    "The task of a sample is given": (),
+    "Nobody tells the task": ("stream.scenario=class",),
+}
+
 
 @click.command()
 @click.argument("settings", nargs=-1, metavar="[EXPERIMENT.toml] [key=value ...]")
@@ -23,7 +29,7 @@ from prer.errors import Interrupted
 def run(
     settings: tuple[str, ...], seeds: str | None, device: str | None, out: Path, quiet: bool, verbose: bool
 ) -> None:
-    """Train and test a learner. Without arguments: PRER and naive on the built-in digits.
+    """Train and test a learner. Without arguments: PRER and naive on the built-in digits, in two scenarios.
 
     \b
     prer run
@@ -37,34 +43,37 @@ def run(
     from prer.terminal.console import new_console
     from prer.terminal.next_steps import next_steps
     from prer.terminal.progress import RunProgress
-    from prer.terminal.tables import show_result
+    from prer.terminal.tables import show_briefly, show_result
     from prer.training.computing import keep_memory
 
     keep_memory()
     console = new_console(stderr=quiet)
     progress = RunProgress(console, quiet, verbose)
-    experiment = experiment_of(settings, seeds, device)
-    naive = None
-    if not settings:  # the default experiment also runs naive for comparison
-        try:
-            beside = experiment_of(("learner.name=naive",), seeds, device)
-            naive = execute(beside, out, progress)
-        except Interrupted as interrupted:
-            interrupted.folder = ""  # resuming naive alone would leave PRER out
-            raise
-    folder = execute(experiment, out, progress)
+    questions = {"": settings} if settings else QUESTIONS
+    folders, beside = [], []
+    for words in questions.values():
+        if not settings:  # the built-in experiment also runs naive for comparison
+            try:
+                beside.append(execute(experiment_of((*words, "learner.name=naive"), seeds, device), out, progress))
+            except Interrupted as interrupted:
+                interrupted.folder = ""  # resuming naive alone would leave PRER out
+                raise
+        folders.append(execute(experiment_of(words, seeds, device), out, progress))
     if quiet:
-        echo(str(folder.path))
+        echo("\n".join(str(folder.path) for folder in folders))
         return
-    naive = naive or counterpart(folder, "naive")
-    show_result(console, folder, naive)
+    for question, folder, naive in zip(questions, folders, beside, strict=False):
+        show_briefly(console, question, folder, naive)
+    if settings:
+        beside = [counterpart(folders[0], "naive")]
+        show_result(console, folders[0], beside[0])
     given = {"--seeds": seeds, "--device": device, "--out": None if out == Path("runs") else str(out)}
     options = [word for option, value in given.items() if value is not None for word in (option, value)]
     options += plugin_options()
 
     def new(words: Sequence[str]) -> bool:
-        beside = naive is not None and "learner.name=naive" in words
-        return not beside and is_new(words, seeds, device, out)
+        known = beside[0] is not None and "learner.name=naive" in words
+        return not known and is_new(words, seeds, device, out)
 
     console.print(next_steps(settings, options, out, new), soft_wrap=True, markup=False)
 

@@ -60,7 +60,11 @@ STYLE: dict[str, Any] = {
 }
 SIZE = (4.2, 2.8)  # inches; small enough for its text to be legible on a phone
 SMALL = (2.6, 2.1)
+LARGE = 5.2  # inches; the side of a confusion matrix
+CELL = (63, 127, 196)  # its colour, and the opacity of 100 %: text on it can be read on light and on dark pages
+OPAQUE = 0.75
 MOST_LINES, MOST_BARS, MOST_POINTS = 12, 60, 1500
+MOST_WRITTEN, MOST_NAMED = 12, 24  # classes of a confusion matrix whose numbers are written, and that are all named
 
 P = ParamSpec("P")
 
@@ -106,6 +110,30 @@ def matrix(values: np.ndarray, title: str = "") -> Figure:
     axes.set(xticks=places, yticks=places, xlabel="accuracy on task", ylabel="after task")
     axes.set_xticklabels(names), axes.set_yticklabels(names)
     axes.invert_yaxis()
+    return figure
+
+
+@_figure
+def confusion(shares: np.ndarray, labels: Sequence[str]) -> Figure:
+    """Per cent of each true class (rows) that is predicted as each class (columns) [C, C]; NaN stays empty."""
+    C = len(shares)
+    side = min(LARGE, 0.4 * C + 1.6)
+    figure, axes = _axes((side, side), "", "predicted class", "true class")
+    axes.grid(False)
+    pixels = np.full((C, C, 4), (*CELL, 0), np.uint8)
+    pixels[..., 3] = np.round(255 * OPAQUE * np.nan_to_num(shares) / 100)
+    axes.imshow(pixels, interpolation="none", extent=(0, C, C, 0))  # not resampled: a class is one pixel of the picture
+    if C <= MOST_WRITTEN:
+        for i, j in zip(*np.nonzero(np.nan_to_num(shares) >= 0.5), strict=True):
+            axes.text(j + 0.5, i + 0.5, f"{shares[i, j]:.0f}", ha="center", va="center")
+    if C <= MOST_NAMED:
+        axes.hlines(range(1, C), 0, C, color=RULE, lw=0.5)
+        axes.vlines(range(1, C), 0, C, color=RULE, lw=0.5)
+    named = range(0, C, -(-C // MOST_NAMED))
+    names, places = [labels[i] for i in named], [i + 0.5 for i in named]
+    axes.set_xticks(places, names, rotation=90 if max(map(len, names)) > 2 else 0)
+    axes.set_yticks(places, names)
+    axes.spines[:].set_visible(True)
     return figure
 
 
@@ -273,9 +301,11 @@ def _powers(axes: Axes, x: Sequence[float]) -> None:
 
 
 @_figure
-def trade_off(x: Sequence[float], y: Sequence[float], groups: Sequence[str], xlabel: str) -> Figure:
+def trade_off(
+    x: Sequence[float], y: Sequence[float], groups: Sequence[str], xlabel: str, metric: str = "Accuracy"
+) -> Figure:
     """Accuracy of runs against a cost, with a colour and a marker for each group."""
-    figure, axes = _axes(SIZE, "", xlabel, "Accuracy in %")
+    figure, axes = _axes(SIZE, "", xlabel, f"{metric} in %")
     names, handles = list(dict.fromkeys(groups)), []
     for index, name in enumerate(names[:24]):
         at = [i for i, group in enumerate(groups) if group == name]

@@ -8,6 +8,7 @@ from itertools import islice
 from typing import Any
 
 import numpy as np
+from rich.filesize import decimal
 
 from prer.text import excerpt, plus_minus
 
@@ -38,6 +39,16 @@ def metric(result: dict[str, Any] | None, name: str) -> dict[str, Any] | None:
 def with_spread(found: dict[str, Any] | None) -> str:
     """Mean and standard deviation, with typographic minus signs."""
     return "–" if found is None else true_minus(plus_minus(found))
+
+
+def size(value: float | None) -> str:
+    """A number of bytes for people to read; a dash if it is unknown.
+
+    Example:
+        >>> size(153_597), size(None)
+        ('153.6 kB', '–')
+    """
+    return "–" if value is None else decimal(int(value))
 
 
 def true_minus(text: str) -> str:

@@ -12,7 +12,7 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup
 
 from prer.disk import write_output
-from prer.report.comparison import columns, costs, row, tests
+from prer.report.comparison import columns, costs, main_name, row, tests
 from prer.report.formatting import signed
 from prer.report.page_figures import PageFigures
 from prer.report.run import Run
@@ -58,13 +58,12 @@ def _templates() -> Environment:
 def _costs(runs: Sequence[Run], plots: PageFigures) -> list[dict[str, Any]]:
     from prer.report import figures
 
-    found = []
+    found, of = [], main_name(runs)
     for name, (x, y, groups) in costs(runs).items():
         if len(x) > 1:
-            alt = f"Points: Accuracy of {len(x)} runs against {name}. The numbers are in the table of runs."
-            found.append(
-                {"svg": plots(figures.trade_off(x, y, groups, name), alt), "caption": f"Accuracy against {name}."}
-            )
+            alt = f"Points: {of} of {len(x)} runs against {name}. The numbers are in the table of runs."
+            figure = figures.trade_off(x, y, groups, name, of)
+            found.append({"svg": plots(figure, alt), "caption": f"{of} against {name}."})
     return found
 
 

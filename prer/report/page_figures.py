@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 from markupsafe import Markup
 
+from prer.report.confusion import Confusion
 from prer.report.events import fading
 from prer.report.formatting import is_number
 from prer.report.model_view import MOST_CLASSES, Class
@@ -74,6 +75,18 @@ class PageFigures:
             alt = "Bars: seconds of training for each task. The numbers are in the table of tasks."
             figure = figures.seconds({excerpt(phase, 16): values for phase, values in times.items()})
             yield {"svg": self(figure, alt), "caption": "Training only, without evaluation."}
+
+    def of_confusion(self, found: Confusion) -> dict[str, Any]:
+        """The figure of a confusion matrix."""
+        from prer.report import figures
+
+        alt = f"Heat map: confusion matrix of {len(found.labels)} classes. {found.summary}"
+        labels = [excerpt(label, 12) for label in found.labels]
+        return {
+            "svg": self(figures.confusion(found.shares, labels), f"{alt} The table of classes has the accuracies."),
+            "caption": "Per cent of each true class (row) that is predicted as each class (column), mean over seeds; "
+            "the darkest blue is 100 %, and correct predictions are on the diagonal.",
+        }
 
     def of_classes(self, classes: Sequence[Class]) -> list[dict[str, Any]]:
         """Figures of the samples and embeddings of each class."""

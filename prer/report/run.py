@@ -12,6 +12,7 @@ import numpy as np
 
 from prer.disk import MOST_TOML, content
 from prer.errors import InputError
+from prer.report.confusion import Confusion
 from prer.report.events import RunEvents
 from prer.runs.discovery import discover
 from prer.runs.folder import RunFolder
@@ -81,6 +82,31 @@ class Run:
     def matrix(self) -> np.ndarray:
         """R [S, M, M], from the result or from the tasks learned so far."""
         return np.array(self.result["matrix"], float) if self.result else self.story.matrix()
+
+    @cached_property
+    def matrix_task_given(self) -> np.ndarray:
+        """The same with the task given; empty except in the scenario "class" of a finished run."""
+        given = self.result["matrix_task_given"] if self.result and self.scenario == "class" else []
+        return np.array(given, float)
+
+    @property
+    def scenario(self) -> str:
+        """What is asked at test time: "task", "class" or "domain"; results of earlier versions do not say it."""
+        stream = self.experiment.get("stream")
+        asked = (
+            self.result.get("scenario") if self.result else stream.get("scenario") if isinstance(stream, dict) else ""
+        )
+        return asked if isinstance(asked, str) and asked in ("class", "domain") else "task"
+
+    @cached_property
+    def confusion(self) -> Confusion | None:
+        """The confusion matrix after the last task; None except in the scenario "class"."""
+        return Confusion.of(self.result) if self.result and self.scenario == "class" else None
+
+    @property
+    def main_metric(self) -> str:
+        """The key of the metric by which runs of this scenario are compared."""
+        return "final_accuracy" if self.scenario == "class" else "accuracy"
 
     @property
     def name(self) -> str:

@@ -13,13 +13,14 @@ from typing import Any
 import numpy as np
 
 from prer.report.events import fading
-from prer.report.formatting import is_number, metric, settings, shade_from, signed, with_spread
+from prer.report.formatting import is_number, metric, settings, shade_from, signed, size, with_spread
 from prer.report.memory import remembered
 from prer.report.model_view import MOST_CLASSES, MemoryView
 from prer.report.page_figures import PageFigures, kept
 from prer.report.run import Run
 from prer.runs.fading import LOW_AGREEMENT
 from prer.runs.folder import RunFolder
+from prer.runs.metrics import spread
 from prer.text import clock, excerpt
 
 METRICS = (  # key in result.json, name on the page, formula
@@ -30,6 +31,11 @@ METRICS = (  # key in result.json, name on the page, formula
     ),
     ("bwt", "BWT, backward transfer", "2 / (M (M − 1)) · Σ (R[i][j] − R[j][j]) over all j < i; below 0 is forgetting"),
     ("final_accuracy", "Final accuracy", "1 / M · Σ R[M][j]: the mean over all tasks after the last"),
+    (
+        "average_incremental_accuracy",
+        "Average incremental accuracy",
+        "1 / M · Σ (1 / i · Σ R[i][j] over j ≤ i) over i: the mean accuracy on all tasks seen, over all tasks",
+    ),
     ("final_bwt", "Final BWT", "1 / (M − 1) · Σ (R[M][j] − R[j][j]) over all j < M, as in GEM"),
     ("forgetting_first", "Forgetting since learned", "1 / (M − 1) · Σ (R[j][j] − R[M][j]) over j < M"),
     ("forgetting_best", "Forgetting since best", "1 / (M − 1) · Σ (max R[i][j] over j ≤ i < M − R[M][j]) over j < M"),
@@ -40,12 +46,28 @@ METRICS = (  # key in result.json, name on the page, formula
         "a head",
     ),
 )
-CARDS = ("accuracy", "bwt", "forgetting_best", "forward_transfer")
+GIVEN = "final_accuracy_task_given"  # computed from matrix_task_given
+CLASS_METRICS = (  # metrics of the scenario "class", or with another formula in it
+    (
+        "final_accuracy",
+        "Final accuracy, all classes",
+        "correct predictions / test samples of all classes after the last task, if the task of a sample is not given",
+    ),
+    (
+        GIVEN,
+        "Final accuracy, task given",
+        "1 / M · Σ R[M][j], where only the classes of a sample’s task are candidates",
+    ),
+)
+CARDS = {  # the main metrics by scenario
+    "class": ("final_accuracy", "average_incremental_accuracy", GIVEN, "bwt", "forgetting_best"),
+    "task": ("accuracy", "bwt", "forgetting_best", "forward_transfer"),
+}
 MOST_TASKS = 40  # tasks of a matrix that is shown as a table
 MOST_CELLS = 10_000  # cells of all matrices of single seeds
 MOST_ROWS = 200  # rows of other tables
 MOST_WARNINGS = 10  # maximum of each kind; the newest warnings about fading classes
-KEPT = ("memory_samples", "memory_floats", "transient_floats")
+KEPT = ("memory_samples", "memory_floats", "memory_bytes", "transient_floats")
 UNSENT = ("folder", "context", "warnings")  # parts of the environment that are private or shown elsewhere
 
 
@@ -62,9 +84,29 @@ class View:
     warnings: list[str] = field(default_factory=list)
 
     @property
+    def by_class(self) -> bool:
+        """Whether the task of a test sample is not given."""
+        return self.run.scenario == "class"
+
+    @property
+    def heats(self) -> list[dict[str, Any]]:
+        """The matrix and, in the scenario "class", the matrix with the task given; none that is empty or too large."""
+        if not self.by_class:
+            return [
+                {"title": "The matrix", "among": "", "id": f"m{self.number}"} | heat for heat in (self.heat,) if heat
+            ]
+        titles = ("The matrix, task not given", "The matrix, task given")
+        among = (", if the task of a sample is not given", ", if only the classes of a sample’s task are candidates")
+        about = [{"title": titles[i], "among": among[i], "id": f"m{self.number}{'-given' * i}"} for i in range(2)]
+        found = (self.heat, self._heat_of(self.run.matrix_task_given))
+        return [words | heat for words, heat in zip(about, found, strict=True) if heat]
+
+    @property
     def heat(self) -> dict[str, Any] | None:
         """The matrix, mean over seeds and of each seed, as texts and shades; None where it is empty or too large."""
-        R = self.run.matrix
+        return self._heat_of(self.run.matrix)
+
+    def _heat_of(self, R: np.ndarray) -> dict[str, Any] | None:
         if R.size == 0 or R.shape[1] > MOST_TASKS:
             return None
         lowest = shade_from(R)
@@ -77,16 +119,34 @@ class View:
     @property
     def metrics(self) -> list[dict[str, Any]]:
         """Every metric with its name, formula and values."""
-        found = []
-        for key, name, formula in METRICS:
-            value = metric(self.run.result, key)
+        found, given = [], self.run.matrix_task_given
+        known = {key: (key, name, formula) for key, name, formula in METRICS}
+        if self.by_class:
+            known |= {key: (key, name, formula) for key, name, formula in CLASS_METRICS}
+        result = (self.run.result or {}) | ({GIVEN: spread(given[:, -1].mean(1).tolist())} if given.size else {})
+        for key, name, formula in known.values():
+            value = metric(result, key)
             found.append({"key": key, "name": name, "formula": formula, "value": value, "shown": with_spread(value)})
         return found
 
     @property
     def cards(self) -> list[dict[str, Any]]:
-        """The main metrics, shown first."""
-        return [found for found in self.metrics if found["key"] in CARDS]
+        """The main metrics, shown first, and in the scenario "class" the size of the memory."""
+        found = {of["key"]: of for of in self.metrics}
+        if not self.by_class:
+            return [found[key] for key in CARDS["task"]]
+        size_kept, samples = (kept(self.run, key, self.run.matrix.shape[1] - 1) for key in KEPT[2::-2])
+        formula = (
+            f"bytes that the memory has on disk after the last task, for one seed; samples kept: {_count(samples)}"
+        )
+        card = {
+            "key": "memory_bytes",
+            "name": "Memory",
+            "formula": formula,
+            "value": size_kept,
+            "shown": size(size_kept),
+        }
+        return [*(found[key] for key in CARDS["class"]), card]
 
     @property
     def per_task(self) -> list[dict[str, str]]:
@@ -158,8 +218,25 @@ class View:
         return self.plots.of_classes(memory.classes[:MOST_CLASSES]) if memory and memory.generates else []
 
     @property
+    def classes_found(self) -> dict[str, Any] | None:
+        """The confusion matrix as a figure and the accuracy of each class; None except in the scenario "class"."""
+        found = self.run.confusion
+        if found is None:
+            return None
+        rows = found.rows
+        if len(rows) > MOST_ROWS:
+            rows.sort(key=lambda of: np.mean(of["accuracies"]) if of["accuracies"] else np.inf)  # the worst first
+        return {
+            "figure": self.plots.of_confusion(found) if self.full else None,
+            "rows": [_class_row(row) for row in rows[:MOST_ROWS]],
+            "all": len(rows),
+        }
+
+    @property
     def classes(self) -> list[tuple[str, str]]:
-        """The final accuracy of each class, where it is known."""
+        """The final accuracy of each class, where it is known and not in `classes_found`."""
+        if self.run.confusion is not None:
+            return []
         known = [c for c in self.memory.classes if c.accuracy] if self.memory else []
         return [(c.label, _spread(c.accuracy or [])) for c in known[:MOST_ROWS]]
 
@@ -177,6 +254,18 @@ def view(run: Run, number: int, full: bool, load: bool, plots: PageFigures) -> V
 def _cell(value: float, lowest: float) -> dict[str, Any]:
     shade = 0 if np.isnan(value) else round(100 * max(value - lowest, 0) / (100 - lowest))
     return {"shown": signed(value), "value": None if np.isnan(value) else float(value), "shade": shade}
+
+
+def _class_row(row: dict[str, Any]) -> dict[str, Any]:
+    """A row of the table of classes."""
+    known, mistaken = row["accuracies"], row["mistaken"]
+    return {
+        "label": row["label"],
+        "shown": _spread(known) if known else "–",
+        "value": float(np.mean(known)) if known else None,
+        "mistaken": "–" if mistaken is None else mistaken,
+        "share": "" if mistaken is None else f"{row['share']:.1f}",
+    }
 
 
 def _count(value: float | None) -> str:

@@ -13,6 +13,7 @@ from rich.table import Table
 from rich.text import Text
 
 from prer.data.entry import Entry
+from prer.runs import metrics as evaluation
 from prer.runs.fading import Fading
 from prer.runs.folder import RunFolder
 from prer.terminal.console import say, warn, whole
@@ -20,6 +21,8 @@ from prer.text import clock, plus_minus, shown
 from prer.version import __version__
 
 HARDLY = 0.2  # share of the way from chance level to 100 %; a task below it is hardly learned
+ALL_CLASSES = 10  # classes that are all listed; if there are more, the worst are
+WORST = 5  # classes
 
 
 EVENTS_OF_A_TASK = 2**20  # bytes at the end of the events; enough for the health of all classes
@@ -34,17 +37,36 @@ def show_result(console: Console, folder: RunFolder, naive: RunFolder | None = N
     result, beside = folder.result, naive.result if naive else None
     assert result is not None
     beside = None if result["learner"] == "naive" else beside
+    figures, by_class = metrics_table(result, beside), is_class(result)
+    if by_class:
+        whole(console, figures)
     tasks = len(result["matrix"][0])
     if tasks <= MOST_TASKS:
         whole(console, matrix_table(result))
     else:
         say(console, f"The matrix of {tasks} tasks is too large to show; it is in {folder.path / 'result.json'}")
-    whole(console, metrics_table(result, beside))
+    if by_class:
+        say(console, class_line(result))
+    else:
+        whole(console, figures)
     say(console, f"Digest of the final state: {str(result.get('digest', 'unknown'))[:64]}")
     say(console, meaning(result, beside, _chance(folder)))
     warn(console, [*folder.warnings, *_last_warnings(folder)])
     say(console, f"Run folder: {folder.path}")
     _say_versions(console, [folder])
+
+
+def show_briefly(console: Console, question: str, folder: RunFolder, naive: RunFolder) -> None:
+    """Print the metrics of a run beside naive's, what they mean, and the run folder."""
+    result = folder.result
+    assert result is not None
+    table = metrics_table(result, naive.result)
+    table.title, table.title_justify = Text(question), "left"
+    whole(console, table)
+    say(console, f"Digest of the final state: {result['digest']}")
+    say(console, meaning(result, naive.result, _chance(folder)))
+    warn(console, [*folder.warnings, *_last_warnings(folder)])
+    say(console, f"Run folder: {folder.path}")
 
 
 def _say_versions(console: Console, folders: Sequence[RunFolder]) -> None:
@@ -84,10 +106,16 @@ def show_distances(console: Console, found: dict[str, list]) -> None:
     )
 
 
+def is_class(result: Mapping[str, Any]) -> bool:
+    """Whether the task of a test sample is not given; earlier versions had no such scenario."""
+    return result.get("scenario") == "class"
+
+
 def matrix_table(result: dict[str, Any]) -> Table:
     """Accuracy on each task (columns) after each task (rows), mean over seeds."""
     matrix = np.array(result["matrix"], float)
-    title = f"Accuracy in % of {result['learner']} on {result['stream']}, {_seeds(len(result['seeds']))}"
+    unknown = ", task not given" if is_class(result) else ""
+    title = f"Accuracy in % of {result['learner']} on {result['stream']}{unknown}, {_seeds(len(result['seeds']))}"
     table = Table(title=Text(shown(title, 200)), title_justify="left")
     table.add_column("after \\ on")
     for task in range(matrix.shape[1]):
@@ -102,42 +130,114 @@ def _seeds(count: int) -> str:
 
 
 def metrics_table(result: dict[str, Any], naive: dict[str, Any] | None = None) -> Table:
-    """Accuracy, BWT, memory and time, beside those of a naive run if there is one."""
+    """Accuracy, BWT, memory and time, beside those of a naive run if there is one; main metrics first."""
     table = Table()
     table.add_column("")
     rows = [result] if naive is None else [result, naive]
     for row in rows:
         table.add_column(Text(shown(row["learner"])), justify="right")
+    if is_class(result):
+        table.add_row(f"Final accuracy, {_classes(result)}", *(plus_minus(final_accuracy(row)) for row in rows))
+        means = (row.get("average_incremental_accuracy") for row in rows)
+        table.add_row("Average incremental accuracy", *("-" if mean is None else plus_minus(mean) for mean in means))
+        table.add_row("Final accuracy, task given", *(plus_minus(_task_given(row)) for row in rows))
     for key, label in (("accuracy", "Accuracy"), ("bwt", "BWT")):
         table.add_row(label, *(plus_minus(row[key]) for row in rows))
     table.add_row("samples kept", *(str(row["memory_samples"][-1]) for row in rows))
+    kept = [_bytes(row) for row in rows]
+    if kept != ["-"] * len(rows):
+        table.add_row("bytes kept", *kept)
     table.add_row("floats kept", *(f"{row['memory_floats'][-1]:,}" for row in rows))
     table.add_row("training", *(clock(row["seconds"]["total"]) for row in rows))
     return table
 
 
+def _classes(result: Mapping[str, Any]) -> str:
+    count = len(result["classes"])
+    return "one class" if count == 1 else f"all {count} classes"
+
+
+def final_accuracy(result: Mapping[str, Any]) -> dict[str, Any]:
+    """The accuracy after the last task; computed from the matrix if an earlier version did not write it."""
+    return result.get("final_accuracy") or _last_row(result["matrix"])
+
+
+def _last_row(matrix: Sequence[Any]) -> dict[str, Any]:
+    return evaluation.spread([evaluation.final_accuracy(R) for R in np.array(matrix, float)])
+
+
+def _task_given(result: Mapping[str, Any]) -> dict[str, Any]:
+    """The final accuracy with the task given, which is how the scenario "task" tests."""
+    return _last_row(result["matrix_task_given"] if is_class(result) else result["matrix"])
+
+
+def _bytes(result: Mapping[str, Any]) -> str:
+    """The size of the memory; "-" if an earlier version did not count it."""
+    size = (result.get("memory_bytes") or [None])[-1]
+    return "-" if size is None else decimal(size)
+
+
+def class_line(result: Mapping[str, Any]) -> str:
+    """The final accuracy of each class, mean over seeds; of many classes, the worst."""
+    known = {label: mean for label, mean in _class_means(result).items() if mean is not None}
+    if not known:
+        return "Accuracy by class: unknown"
+    many = len(known) > ALL_CLASSES
+    worst = dict(sorted(known.items(), key=lambda of: of[1])[:WORST]) if many else known
+    head = f"The worst {WORST} of {len(known)} classes, accuracy in %" if many else "Accuracy by class in %"
+    return f"{head}: {', '.join(f'{shown(label, 30)}: {mean:.1f}' for label, mean in worst.items())}"
+
+
+def _class_means(result: Mapping[str, Any]) -> dict[str, float | None]:
+    """The final accuracy of each class, mean over the seeds that have test samples of it; None if there are none."""
+    known = {label: [v for v in of if v is not None] for label, of in result["class_accuracy"].items()}
+    return {label: float(np.mean(values)) if values else None for label, values in known.items()}
+
+
+def _worst_class(result: Mapping[str, Any]) -> str:
+    """A sentence about the class with the lowest accuracy, and what it is mistaken for; empty if it is unknown."""
+    means = [np.inf if mean is None else mean for mean in _class_means(result).values()]
+    counts, worst = np.array(result["confusion"]).sum(0), int(np.argmin(means))
+    if not counts[worst].sum() or means[worst] == 100:
+        return ""
+    mistaken = np.where(np.arange(len(means)) == worst, -1, counts[worst])
+    name, taken = (shown(result["classes"][i], 30) for i in (worst, int(mistaken.argmax())))
+    share = 100 * mistaken.max() / counts[worst].sum()
+    text = f" The worst class is {name}: {means[worst]:.1f} % of its samples are classified correctly"
+    return f"{text}, and {share:.1f} % are mistaken for {taken}."
+
+
 def _chance(folder: RunFolder) -> float | None:
-    """Chance level in per cent; None if the experiment does not say how many classes a task has."""
+    """Chance level right after a task is learned, in per cent, mean over tasks; None if the classes are not known.
+
+    In the scenario "class" a sample may be of any class seen so far, so that chance level falls with every task.
+    """
     stream = folder.experiment.get("stream")
     if not isinstance(stream, dict) or stream.get("kind") != "split" or stream.get("tasks"):
         return None
-    classes = stream.get("classes_per_task")
-    return 100 / classes if type(classes) is int and classes > 0 else None
+    classes, result = stream.get("classes_per_task"), folder.result
+    if type(classes) is not int or classes <= 0:
+        return None
+    if result is None or not is_class(result):
+        return 100 / classes
+    seen = [min(classes * task, len(result["classes"])) for task in range(1, len(result["matrix"][0]) + 1)]
+    return float(np.mean([100 / count for count in seen]))
 
 
 def hardly_learned(folder: RunFolder) -> str:
     """A warning about a finished run whose tasks were hardly learned; empty otherwise."""
     chance, result = _chance(folder), folder.result
     learned = None if result is None else np.array(result["matrix"], float).diagonal(axis1=1, axis2=2).mean()
-    if learned is None or chance is None or not _near_chance(learned, chance):
+    if result is None or learned is None or chance is None or not _near_chance(learned, chance, is_class(result)):
         return ""
     reached = f"{folder.path.name}: on average, tasks reach only {learned:.1f} % after training"
     return f"{reached}; chance level is {chance:.0f} %"
 
 
-def _near_chance(learned: float, chance: float) -> bool:
-    """Whether an accuracy is hardly above chance level."""
-    return learned < chance + HARDLY * (100 - chance)
+def _near_chance(learned: float, chance: float, among_many: bool = False) -> bool:
+    """Whether an accuracy is hardly above chance level; `among_many` classes, twice that level is well above it."""
+    limit = chance + HARDLY * (100 - chance)
+    return learned < (min(limit, 2 * chance) if among_many else limit)
 
 
 def meaning(result: dict[str, Any], naive: dict[str, Any] | None = None, chance: float | None = None) -> str:
@@ -152,6 +252,8 @@ def meaning(result: dict[str, Any], naive: dict[str, Any] | None = None, chance:
     accuracy, bwt = result["accuracy"]["mean"], result["bwt"]["mean"]
     if accuracy is None:
         return "Meaning: none, because the accuracy is unknown."
+    if is_class(result):
+        return _meaning_of_classes(result, naive, chance)
     if bwt is None:
         return f"Meaning: the only task reached {accuracy:.1f} %; forgetting can be measured from two tasks on."
     R = np.array(result["matrix"], float)
@@ -173,34 +275,65 @@ def meaning(result: dict[str, Any], naive: dict[str, Any] | None = None, chance:
     return f"{text}. Stored samples of old tasks: {result['memory_samples'][-1]}."
 
 
+def _meaning_of_classes(result: dict[str, Any], naive: dict[str, Any] | None, chance: float | None) -> str:
+    """What the numbers mean if the task of a sample is not given."""
+    final, given = final_accuracy(result)["mean"], _task_given(result)["mean"]
+    if final is None or given is None:
+        return "Meaning: none, because the accuracy is unknown."
+    learned, guessed = np.array(result["matrix"], float).diagonal(axis1=1, axis2=2).mean(), 100 / len(result["classes"])
+    if chance is not None and _near_chance(learned, chance, among_many=True):
+        text = f"Meaning: tasks reach {learned:.1f} % after training, on average, which is hardly better than chance"
+        return f"{text} ({chance:.0f} % among the classes seen), so the other metrics are meaningless here."
+    text = (
+        f"Meaning: without the task given, {final:.1f} % of the test samples of {_classes(result)} are classified "
+        f"correctly after the last task (chance level: {guessed:.3g} %"
+    )
+    beside = None if naive is None else final_accuracy(naive)["mean"]
+    if beside is not None:
+        text += f"; naive training: {beside:.1f} %"
+    text += f"). With the task given, it is {given:.1f} %.{_worst_class(result)}"
+    if beside is not None and beside > final:
+        text += " Naive training reaches a higher accuracy, so this run needs more training."
+    return f"{text} Stored samples of old tasks: {result['memory_samples'][-1]}."
+
+
 def _moved(bwt: float, lost: str, gained: str) -> str:
     return f"{lost if bwt < 0 else gained} {abs(bwt):.1f}"
 
 
 def show_runs(console: Console, folders: Sequence[RunFolder], settings: Sequence[str] = ()) -> None:
-    """Print one line for each run, with the requested settings."""
+    """Print one line for each run, with the requested settings; the final accuracy if the task is not given to any."""
+    results = [folder.result for folder in folders]
+    by_class = any(r is not None and is_class(r) for r in results)
     table = Table()
-    for column in ("run", "learner", "data", *settings):
+    for column in ("run", "learner", "data", *(["scenario"] if by_class else []), *settings):
         table.add_column(Text(column))
-    for column in ("seeds", "Accuracy", "BWT", "samples", "floats", "time"):
+    main = ("final accuracy", "samples", "bytes") if by_class else ("Accuracy", "BWT", "samples", "floats")
+    for column in ("seeds", *main, "time"):
         table.add_column(column, justify="right")
-    unfinished = []
-    for folder in folders:
-        r = folder.result
+    for folder, r in zip(folders, results, strict=True):
         name = Text(shown(folder.path.resolve().name, 300))
         if r is None:
             table.add_row(name, "not finished")
-            unfinished.append(folder)
             continue
-        memory = (str(r["memory_samples"][-1]), f"{r['memory_floats'][-1]:,}")
-        metrics = (plus_minus(r["accuracy"]), plus_minus(r["bwt"]))
-        values = (r["learner"], r["stream"], *(folder.setting(key) for key in settings))
+        scenario = [r.get("scenario", "task")] if by_class else []
+        values = (r["learner"], r["stream"], *scenario, *(folder.setting(key) for key in settings))
         texts = (Text(shown(value, 200)) for value in values)
-        table.add_row(name, *texts, str(len(r["seeds"])), *metrics, *memory, clock(r["seconds"]["total"]))
+        figures = _figures(r, by_class)
+        table.add_row(name, *texts, str(len(r["seeds"])), *figures, clock(r["seconds"]["total"]))
     whole(console, table)
     _say_versions(console, folders)
+    unfinished = [folder for folder, r in zip(folders, results, strict=True) if r is None]
     if unfinished:
         say(console, f"To resume an unfinished run: prer resume {shown(unfinished[0].path, 300)}")
+
+
+def _figures(result: Mapping[str, Any], by_class: bool) -> list[str]:
+    """The metrics and the memory of a run for its line in a table of runs."""
+    samples = str(result["memory_samples"][-1])
+    if by_class:
+        return [plus_minus(final_accuracy(result)), samples, _bytes(result)]
+    return [plus_minus(result["accuracy"]), plus_minus(result["bwt"]), samples, f"{result['memory_floats'][-1]:,}"]
 
 
 def show_catalogue(console: Console, entries: Iterable[Entry]) -> None:

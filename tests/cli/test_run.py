@@ -20,9 +20,10 @@ from prer.version import __version__
 pytestmark = pytest.mark.usefixtures("no_terminal")
 
 KEYS = {  # the contract of DESIGN.md, "The run folder is the database"
-    *("seeds", "matrix", "accuracy", "bwt", "final_accuracy", "final_bwt", "forgetting_first", "forgetting_best"),
-    *("forward_transfer", "untrained", "memory_floats", "memory_samples", "transient_floats", "seconds", "digest"),
-    *("learner", "stream", "device", "version", "sha256"),
+    *("seeds", "scenario", "classes", "matrix", "matrix_task_given", "accuracy", "bwt", "final_accuracy", "final_bwt"),
+    *("average_incremental_accuracy", "forgetting_first", "forgetting_best", "forward_transfer", "untrained"),
+    *("confusion", "class_accuracy", "memory_floats", "memory_bytes", "memory_samples", "transient_floats", "seconds"),
+    *("digest", "state_digest", "learner", "stream", "device", "version", "sha256"),
 }
 
 
@@ -56,7 +57,7 @@ def test_a_run_folder_holds_what_the_design_promises(naive_run):
         *([0, 1], "naive", "digits", "cpu", __version__)
     ]
     assert [[[v is None for v in row] for row in R] for R in result["matrix"]] == [(np.tri(5) == 0).tolist()] * 2
-    for key in KEYS - {"forward_transfer"}:
+    for key in KEYS - {"forward_transfer", "class_accuracy"}:
         if re.search("accuracy|bwt|forgetting", key):
             assert set(result[key]) == {"mean", "std", "values"} and len(result[key]["values"]) == 2
     assert result["forward_transfer"] is None
@@ -165,12 +166,18 @@ def test_no_arguments_run_naive_and_prer_with_the_same_seeds(capsys, monkeypatch
     asked = []
 
     def execute(experiment, out, observer):
-        asked.append((experiment.learner.name, experiment.stream.data, experiment.seeds, experiment.device, out))
+        stream = experiment.stream
+        about = (experiment.learner.name, stream.data, stream.scenario)
+        asked.append((*about, experiment.seeds, experiment.device, out))
         return prer.runs.folder.RunFolder(finished)
 
     monkeypatch.setattr("prer.runs.run.execute", execute)
     said(capsys, "run", "--seeds", "4,2", "--device", "cpu")
-    assert asked == [(name, "digits", (4, 2), "cpu", Path("runs")) for name in ("naive", "prer")]
+    assert asked == [
+        (name, "digits", scenario, (4, 2), "cpu", Path("runs"))
+        for scenario in ("task", "class")
+        for name in ("naive", "prer")
+    ]
     asked.clear()
     said(capsys, "run", "learner.name=joint")
     assert [name for name, *_ in asked] == ["joint"]

@@ -53,8 +53,8 @@ def test_every_metric_is_shown_with_its_formula_and_the_main_ones_first(usual, t
 
 def test_each_task_has_its_seconds_and_its_memory(usual, tmp_path):
     kept = {"memory_samples": "0", "transient_floats": "0", "autoencoder": "0.8", "flow": "0.8"}
-    floats = ("1,000", "1,010", "1,020")
-    assert usual.per_task == [{"task": str(t + 1), "memory_floats": floats[t]} | kept for t in range(3)]
+    sizes = [{"memory_floats": f"{1000 + 10 * t:,}", "memory_bytes": f"{4000 + 40 * t:,}"} for t in range(3)]
+    assert usual.per_task == [{"task": str(t + 1)} | of | kept for t, of in enumerate(sizes)]
     forge_result(fake_run(tmp_path / "a"), memory_floats=[None, "x", 3])
     assert [row["memory_floats"] for row in of(tmp_path / "a").per_task] == ["–", "–", "3"]
 
