@@ -18,7 +18,7 @@ from verdicts_in_short import in_short, of_claims
 from prer.paper import table2
 from prer.paper.plan import Key, Request, data_of, places
 from prer.paper.published import TITLES
-from prer.paper.reproduce import NEEDED, TABLES, Clock, clocks, existing, tables_of
+from prer.paper.reproduce import NEEDED, Clock, clocks, existing, tables_of
 from prer.paper.table1 import Outcomes, missing, result_of
 from prer.paper.tables import Cell, Table, Value, markdown
 from prer.paper.variants import NAMES
@@ -127,7 +127,7 @@ def main():
     parser.add_argument("-o", "--out", type=Path, default=Path("REPRODUCIBILITY.md"))
     options = parser.parse_args()
     request = Request(paths=places(options.paths), fast=options.fast, variants=NAMES, finished=True)
-    outcomes = {name: existing(NEEDED[name](request), options.runs) for name in TABLES}
+    outcomes = {name: existing(NEEDED[name](request), options.runs) for name in SECTIONS}
     options.out.write_text(text(request, outcomes, clocks(options.runs)), "utf-8")
 
 

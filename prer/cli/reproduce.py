@@ -8,7 +8,7 @@ import click
 
 
 @click.command()
-@click.argument("part", type=click.Choice(("table1", "table2", "figure2", "claims", "significance", "all")))
+@click.argument("part", type=click.Choice(("table1", "table2", "figure2", "claims", "significance", "class", "all")))
 @click.option(
     "--only", default="", metavar="NAME,...", help="Data sets and methods, in any order: mnist,prer.  [default: all]"
 )
@@ -34,10 +34,13 @@ def reproduce(
 ) -> None:
     """Reproduce the paper's tables and figure. Our numbers are beside the paper's; finished runs are not repeated.
 
+    The part "class" is not in the paper: every learner, if nobody tells the task of a sample.
+
     \b
     prer reproduce table1 --fast
     prer reproduce table1 --only mnist,prer
     prer reproduce table1 --data kmnist=my/kmnist10k --workers 2
+    prer reproduce class --fast --workers 2
     """
     from prer.paper.plan import Request, places
     from prer.paper.reproduce import reproduce

@@ -119,10 +119,10 @@ def _scatter(
     axes[1].legend(markerscale=3, ncols=2, fontsize=6, title="class", title_fontsize=6)
 
 
-def save(figure: Figure, out: Path) -> list[Path]:
-    """Write the figure as SVG, PDF and PNG, the same bytes for the same figure."""
+def save(figure: Figure, out: Path, name: str = "figure2") -> list[Path]:
+    """Write a figure as SVG, PDF and PNG, the same bytes for the same figure."""
     files = {kind: io.BytesIO() for kind in DATES}
     with matplotlib_defaults(STYLE):
         for kind, dates in DATES.items():
             figure.savefig(files[kind], format=kind, metadata=dates, dpi=200)
-    return write_into(out, {f"figure2.{kind}": data.getvalue() for kind, data in files.items()}, "--out")
+    return write_into(out, {f"{name}.{kind}": data.getvalue() for kind, data in files.items()}, "--out")

@@ -6,7 +6,7 @@ import json
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from prer.address import as_device
 from prer.data.files import find
@@ -14,6 +14,7 @@ from prer.errors import InputError
 from prer.paper import DATA, LITERAL, METHODS, file_of
 from prer.paper.published import TABLE2, TITLES
 from prer.runs.experiment import Experiment
+from prer.settings import merged
 from prer.text import did_you_mean
 
 T = TypeVar("T")
@@ -46,10 +47,16 @@ class Request:
     variants: Sequence[str] = ()
     finished: bool = False
 
-    def check(self) -> None:
-        """Refuse unknown names, paths that do not exist, and an unavailable device."""
+    def check(self, others: Sequence[str] | None = None) -> None:
+        """Refuse unknown names, paths that do not exist, and an unavailable device.
+
+        Args:
+            others: the names besides data sets; by default the paper's methods and the variants.
+        """
         names = (FAST,) if self.fast else DATA
-        known = (*names, *METHODS, *(() if self.fast else (EXTRA,)), *self.variants)
+        if others is None:
+            others = (*METHODS, *(() if self.fast else (EXTRA,)), *self.variants)
+        known = (*names, *others)
         for name in self.only:
             if name not in known:
                 raise InputError(f"--only: unknown name {name!r}{did_you_mean(name, known)}")
@@ -81,6 +88,11 @@ class Request:
         if self.fast:
             return Experiment.parse({"stream": {"data": FAST}, "learner": {"name": method}}, every)
         return Experiment.read(file_of(data, method), every)
+
+    def parsed(self, data: str, tables: Mapping[str, Any], name: str, overrides: Sequence[str] = ()) -> Experiment:
+        """An experiment on a data set from tables, with its recommended settings and further overrides."""
+        about = merged(tables, {"name": name, "like": data, "stream": {"data": data}}, {})
+        return Experiment.parse(about, [*self._overrides(data), *overrides])
 
     def _overrides(self, data: str) -> list[str]:
         seeds = self.seeds or ("3" if self.fast else None)

@@ -15,7 +15,7 @@ from prer.data.catalogue import CATALOGUE
 from prer.data.fetch import fetch
 from prer.disk import content, replace_file
 from prer.errors import InputError, RunError
-from prer.paper import claims, figure2, plan, significance, table1, table2, variants
+from prer.paper import claims, class_figure, class_incremental, figure2, plan, significance, table1, table2, variants
 from prer.paper.plan import NOT_RUN, Key, Request
 from prer.paper.tables import Table, save, show
 from prer.report.plotting import import_unconfigured
@@ -34,15 +34,17 @@ NEEDED: dict[str, Callable[[Request], dict[Key, Experiment]]] = {
     "figure2": plan.of_figure2,
     "significance": plan.of_significance,
     "claims": variants.experiments,
+    "class": class_incremental.experiments,
 }
 TABLES = {  # in the order of the document
     "table1": table1.tables,
     "significance": significance.tables,
     "table2": table2.tables,
     "claims": variants.tables,
+    "class": class_incremental.tables,
 }
-LARGE = "claims"  # not a part of "all" with --fast
-SLOW = ("prer", "dgr", "gem")  # started first, so that no worker is still busy with them at the end
+LARGE = ("claims", "class")  # not parts of "all" with --fast
+SLOW = ("prer", "dgr", "gem", "ewc")  # started first, so that no worker is still busy with them at the end
 
 
 class Clock(NamedTuple):
@@ -63,7 +65,7 @@ def tables_of(
 
 def parts_of(part: str, fast: bool) -> list[str]:
     """The parts to make: the named one, or all of them for "all"."""
-    return [name for name in NEEDED if part == name or (part == "all" and not (fast and name == LARGE))]
+    return [name for name in NEEDED if part == name or (part == "all" and not (fast and name in LARGE))]
 
 
 def reproduce(console: Console, part: str, request: Request, out: Path, workers: int = 1) -> None:
@@ -72,7 +74,7 @@ def reproduce(console: Console, part: str, request: Request, out: Path, workers:
     Raises:
         RunError: a required run is missing; raised after everything else is done.
     """
-    request.check()
+    request.check(class_incremental.NAMES if part == "class" else None)
     whole = replace(request, only=())  # files include all existing runs; `only` limits only what is run and shown
     needed = {name: NEEDED[name](request) for name in parts_of(part, request.fast)}
     if not any(needed.values()):
@@ -93,11 +95,14 @@ def reproduce(console: Console, part: str, request: Request, out: Path, workers:
                 every[name] |= outcomes
                 for table in tables_of(name, request, every, list(experiments)):
                     show(console, table)
-                say(console, f"Written: {', '.join(map(str, save(name, tables_of(name, whole, every), out)))}")
+                written = save(name, tables_of(name, whole, every), out)
+                written += class_figure.write(whole, every[name], out) if name == "class" else []
+                say(console, f"Written: {', '.join(map(str, written))}")
             else:
                 missing |= plot(console, outcomes, out)
     if part == "all" and request.fast:
-        say(console, f"The {LARGE} are skipped because they need many runs; to run them: prer reproduce {LARGE} --fast")
+        for name in LARGE:
+            say(console, f"{name} is skipped because it needs many runs; to run it: prer reproduce {name} --fast")
     if missing and not request.finished:
         what = "run is" if len(missing) == 1 else "runs are"
         raise RunError(f"{len(missing)} {what} missing; fix the errors above, then run the same command again")

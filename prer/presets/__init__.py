@@ -15,18 +15,30 @@ def experiment_file(data: str, learner: str) -> Path:
 
 
 SAME = {"prer-variant": "prer"}  # learners with the settings of another one
+CLOSED_FORMS = ("ncm", "slda", "ranpac")  # they have no network, and so none of the settings that learners share
 
 
-def recommended(data: str, learner: str) -> dict[str, dict[str, Any]]:
+def recommended(data: str, learner: str, scenario: str = "task") -> dict[str, dict[str, Any]]:
     """The settings recommended for a data set and a learner, as the tables of an experiment; empty for other data."""
     learner = SAME.get(learner, learner)
-    if data not in TABLES:
+    tables = _class_tables(data) if scenario == "class" else TABLES.get(data)
+    if tables is None:
         return {"stream": {}, "learner": {}}
-    if (file := experiment_file(data, learner)).exists():
+    if scenario == "task" and (file := experiment_file(data, learner)).exists():
         tables = tomllib.loads(file.read_text("utf-8"))
         return {
             table: {key: value for key, value in tables[table].items() if key not in ("data", "name")}
             for table in ("stream", "learner")
         }
-    table = TABLES[data]
-    return {"stream": dict(table["stream"]), "learner": {**table["learner"], **table.get(learner, {})}}
+    shared = {} if learner in CLOSED_FORMS else tables["learner"]
+    return {"stream": dict(tables["stream"]), "learner": {**shared, **tables.get(learner, {})}}
+
+
+def class_file(data: str) -> Path:
+    """Path of the settings for the scenario "class" on a data set: for the stream, for any learner, for one learner."""
+    return Path(__file__).parent / f"class-{data}.toml"
+
+
+def _class_tables(data: str) -> dict[str, Any] | None:
+    file = class_file(data)
+    return tomllib.loads(file.read_text("utf-8")) if data in TABLES and file.exists() else None

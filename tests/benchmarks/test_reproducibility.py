@@ -13,7 +13,7 @@ from support.paper import BWTS, DIAGONALS, in_markdown, outcomes_on_mnist
 
 from prer.paper import plan, variants
 from prer.paper.plan import Request
-from prer.paper.reproduce import NEEDED, TABLES, Clock, clocks, existing
+from prer.paper.reproduce import NEEDED, Clock, clocks, existing
 from prer.runs import environment
 
 reproducibility = script("reproducibility")
@@ -30,7 +30,7 @@ TABLES_OF_THE_PAPER = ("-10.09 ± 2.46", "82.67 ± 0.94", "-0.46 ± 0.17", "98.6
 def test_the_document_says_what_has_run_and_what_has_not(tmp_path):
     outcomes_on_mnist(tmp_path)
     request = Request(variants=variants.NAMES)
-    outcomes = {name: existing(NEEDED[name](request), tmp_path) for name in TABLES}
+    outcomes = {name: existing(NEEDED[name](request), tmp_path) for name in reproducibility.SECTIONS}
     of_claims = [outcome.folder.path.name for outcome in outcomes["claims"].values()]
     clocks = {"claims": Clock([*of_claims[:9], "other"], 12, 312.4), "table2": Clock(["x"], 1, 9.0)}
     text = reproducibility.text(request, outcomes, clocks)
@@ -60,7 +60,7 @@ def test_a_commit_with_changes_is_explained(tmp_path, monkeypatch, commit, said)
     monkeypatch.setattr(environment, "_commit", lambda: commit)
     request = Request(only=("mnist", "prer"))
     fake_run_of(tmp_path, plan.of_table1(request)["mnist", "prer"], DIAGONALS, BWTS)
-    outcomes = {name: existing(NEEDED[name](request), tmp_path) for name in TABLES}
+    outcomes = {name: existing(NEEDED[name](request), tmp_path) for name in reproducibility.SECTIONS}
     assert reproducibility.text(request, outcomes, {}).count("A commit that ends in -dirty") == said
 
 

@@ -25,7 +25,8 @@ def test_a_file_says_every_setting_and_is_what_runs(data, method):
 
 def test_every_file_is_one_of_them():
     folders = {file_of("mnist", method).parent for method in ("prer", "prer-literal")}
-    assert {path.stem for folder in folders for path in folder.glob("*.toml")} == {f"{d}-{m}" for d, m in FILES}
+    found = {path.stem for folder in folders for path in folder.glob("*.toml")}
+    assert found == {f"{d}-{m}" for d, m in FILES} | {f"class-{d}" for d in (*DATA, "digits")}
 
 
 def test_what_the_paper_has_no_experiment_of():
