@@ -16,6 +16,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
+from support.learners import TRAINED
 
 from prer.cli.main import main
 from prer.data.entry import silent
@@ -88,13 +89,13 @@ def test_every_method_learns_its_tasks_and_forgets_less_than_naive(name):
         gain = np.subtract(result[figure]["values"], naive[figure]["values"])
         assert len(gain) == 5
         assert gain.mean() > 2 * gain.std(ddof=1) / 5**0.5, (figure, gain)
-    # PRER's heads are trained on a frozen encoder that has learned without labels.
-    assert matrix(result).diagonal(0, 1, 2).mean(0).min() >= (93 if name == "prer" else 95)
+    # PRER's heads are trained on a frozen encoder that has learned without labels, and NCM does not learn any.
+    assert matrix(result).diagonal(0, 1, 2).mean(0).min() >= {"prer": 93, "ncm": 92}.get(name, 95)
 
 
 @pytest.mark.slow
 def test_the_references_are_the_lowest_and_the_highest():
-    final = {name: on_digits(name)["final_accuracy"]["mean"] for name in sorted(LEARNERS)}
+    final = {name: on_digits(name)["final_accuracy"]["mean"] for name in TRAINED}  # with the same network
     assert min(final, key=final.get) == "naive"
     assert final["joint"] > max(value for name, value in final.items() if name != "joint") - 1
 
