@@ -19,7 +19,7 @@ from prer.paper.reproduce import CLOCKS, clocks
 from prer.runs.discovery import discover
 from prer.runs.experiment import Experiment
 from prer.runs.folder import RunFolder
-from prer.runs.metrics import summary
+from prer.runs.metrics import share_right, spread, summary
 
 NOT_PACKED = ("folder", "context")  # keys of the environment that are left out: a path, and a copy of the settings
 
@@ -52,8 +52,11 @@ def packed(run, clock):
 
 
 def metrics(result):
-    """The metrics of a result, computed from its matrix."""
-    return summary(np.array(result["matrix"], float), np.array(result["untrained"], float))
+    """The metrics of a result, computed from its matrix and, if the task was not given, its confusion matrix."""
+    found = summary(np.array(result["matrix"], float), np.array(result["untrained"], float))
+    if result.get("confusion"):
+        found["final_accuracy"] = spread([share_right(C) for C in np.array(result["confusion"])])
+    return found
 
 
 def result_of(line):
