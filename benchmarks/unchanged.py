@@ -46,8 +46,11 @@ from safetensors.numpy import load_file
 # The digest covers the names, so that of NEW is then computed again with the old names.
 RENAMED: dict[str, str] = {}
 LEARNERS_RENAMED = {"prer-variant": "prer"}  # by NEW, in result.json
+# Keys of results and events that OLD did not write.
+ADDED = ("scenario", "classes", "matrix_task_given", "confusion", "class_accuracy", "average_incremental_accuracy")
+ADDED += ("memory_bytes", "state_digest")
 
-IGNORED = ("seconds", "version", "sha256")  # in results and events; sha256 covers the seconds
+IGNORED = ("seconds", "version", "sha256", *ADDED)  # in results and events; sha256 covers the seconds
 KERNELS = ("on", "off")
 
 # The settings that bound the length of a run, by learner; every run has two epochs and two seeds.
