@@ -52,6 +52,13 @@ class ClosedForm(Learner):
     Each training sample counts once, as it is: random crops and flips are not applied.
     """
 
+    def __post_init__(self) -> None:
+        """Refuse settings of networks and training."""
+        for f in fields(Learner):
+            if getattr(self, f.name) != f.default:
+                what = f"learner.{f.name} has no effect on {self.name}, which has no network and trains nothing"
+                raise InputError(f"{what}; leave it out")
+
     @abstractmethod
     def shapes(self, classes: int, features: int) -> dict[str, tuple[int, ...]]:
         """Shape of each sum of one seed, for this many classes and features of an input."""
@@ -81,10 +88,6 @@ class ClosedForm(Learner):
     ) -> None:
         """Start without any sample."""
         super().start(shape, seeds, device, observe)
-        for f in fields(Learner):
-            if getattr(self, f.name) != f.default:
-                what = f"learner.{f.name} has no effect on {self.name}, which has no network and trains nothing"
-                raise InputError(f"{what}; leave it out")
         self.sums_ = stack(Sums, self.address_)
         self.solution_: Any = None  # computed on demand
         self.slots_: dict[tuple[int, int], int] = {}  # number of each class, by head and output

@@ -16,8 +16,9 @@ from prer.sweeps.engines.base import Outcome
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-NOTHING = 500  # bytes; where methods that keep nothing are drawn on a logarithmic axis
-COLOURS = {"prer": "tab:red", "replay": "tab:blue", "der": "tab:green"}
+NOTHING = 10_000  # bytes; where methods that keep nothing, or less than that, are drawn on a logarithmic axis
+COLOURS = {"prer": "tab:red", "replay": "tab:blue", "der": "tab:green", "joint": "black"}
+MARKERS = dict(zip(METHODS, "xX+vP<>dsD^123*o", strict=True))
 
 
 def write(request: Request, outcomes: Mapping[Key, Outcome], out: Path) -> list[Path]:
@@ -29,34 +30,38 @@ def write(request: Request, outcomes: Mapping[Key, Outcome], out: Path) -> list[
 
 
 def plot(request: Request, outcomes: Mapping[Key, Outcome]) -> Figure:
-    """One panel for each data set: a point for each method, a line for each with several sizes."""
+    """One panel for each data set: a point for each method, a line for each with several sizes, and one legend."""
     from matplotlib.figure import Figure
 
     datas = data_of(outcomes)
     with matplotlib_defaults(STYLE):
         columns = min(len(datas), 2)
         rows = -(-len(datas) // columns)
-        figure = Figure(figsize=(3.6 * columns, 3.2 * rows), layout="constrained")
+        figure = Figure(figsize=(3.6 * columns, 3 * rows + 0.8), layout="constrained")
         axes = figure.subplots(rows, columns, squeeze=False).flatten()
+        named: dict[str, Any] = {}
         for axis, data in zip(axes, datas, strict=False):
-            _panel(axis, outcomes, data)
+            named |= _panel(axis, outcomes, data)
             axis.set(title=request.title(data), xscale="log", xlabel="bytes kept", ylabel="final accuracy, %")
         for axis in axes[len(datas) :]:
             axis.set_axis_off()
+        in_order = {TITLES[method]: named[method] for method in METHODS if method in named}
+        figure.legend(in_order.values(), in_order.keys(), loc="outside lower center", ncols=3 * columns, fontsize=7)
         return figure
 
 
-def _panel(axis: Any, outcomes: Mapping[Key, Outcome], data: str) -> None:
-    for method in SIZED:
-        points = [_point(result) for _, result in sized(outcomes, data, method)]
-        if points:
-            axis.plot(*zip(*sorted(points), strict=True), marker="o", ms=3, lw=1, color=COLOURS[method])
+def _panel(axis: Any, outcomes: Mapping[Key, Outcome], data: str) -> dict[str, Any]:
+    """Draw a panel; return the points of each method for the legend."""
+    named = {}
     for method in METHODS:
-        result = result_of(outcomes.get((data, method)))
-        if result is not None:
+        look = {"color": COLOURS.get(method, "0.45"), "marker": MARKERS[method]}
+        points = [_point(result) for _, result in sized(outcomes, data, method)] if method in SIZED else []
+        if points:
+            (named[method],) = axis.plot(*zip(*sorted(points), strict=True), ms=4, lw=1, **look)
+        elif (result := result_of(outcomes.get((data, method)))) is not None:
             x, y = _point(result)
-            axis.plot(x, y, marker="s", ms=4, ls="", color=COLOURS.get(method, "0.4"))
-            axis.annotate(TITLES[method], (x, y), xytext=(3, 2), textcoords="offset points", fontsize=6)
+            (named[method],) = axis.plot(x, y, ms=6, ls="", **look)
+    return named
 
 
 def _point(result: Mapping[str, Any]) -> tuple[float, float]:

@@ -29,6 +29,9 @@ def next_steps(settings: Sequence[str], options: Sequence[str], out: Path, new: 
         ): "the upper reference: training on the data of all tasks together",
         (*settings, "learner.density=gaussian"): "a Gaussian for each class instead of the flow",
     }
+    if not any(word.startswith("stream.kind") for word in settings):
+        closed = (*_scenario(_fitting(settings, "ranpac")), "learner.name=ranpac")
+        tries[closed] = "a closed form, if nobody tells the task: fast, and often better on small data"
     steps = {shlex.join(["prer", "run", *words, *options]): what for words, what in tries.items() if new(words)}
     if not any(word.startswith("stream.data=") for word in settings):
         steps["prer run stream.data=PATH"] = "your own data: .npz, images, CSV"
@@ -37,10 +40,17 @@ def next_steps(settings: Sequence[str], options: Sequence[str], out: Path, new: 
     return "\n".join(["What to try next (if you use scripts/run, write scripts/run instead of prer):", *lines])
 
 
+def _scenario(settings: Sequence[str]) -> list[str]:
+    """The settings in the scenario "class"."""
+    return [*(word for word in settings if not word.startswith("stream.scenario")), "stream.scenario=class"]
+
+
 def _fitting(settings: Sequence[str], learner: str) -> list[str]:
     """The settings without those that this learner does not have."""
-    from prer.learners import LEARNERS  # here, so that fetching data does not import torch
+    from prer.learners import LEARNERS, Learner  # here, so that fetching data does not import torch
+    from prer.presets import CLOSED_FORMS
 
-    own = {f"learner.{f.name}" for f in fields(LEARNERS[learner])}
+    unused = {f.name for f in fields(Learner)} if learner in CLOSED_FORMS else set()
+    own = {f"learner.{f.name}" for f in fields(LEARNERS[learner]) if f.name not in unused}
     keys = [word.partition("=")[0].strip().split(".") for word in settings]
     return [word for key, word in zip(keys, settings, strict=True) if key[0] != "learner" or ".".join(key[:2]) in own]

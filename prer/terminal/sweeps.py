@@ -18,7 +18,7 @@ from prer.sweeps.best import Best
 from prer.sweeps.engines.base import Outcome, Runs
 from prer.terminal.console import say, warn
 from prer.terminal.progress import time_left
-from prer.terminal.tables import hardly_learned, show_runs
+from prer.terminal.tables import final_accuracy, hardly_learned, is_class, show_runs
 from prer.text import clock, plus_minus
 
 CHECKING = "checking the points of the sweep"
@@ -102,6 +102,8 @@ def _line(outcome: Outcome) -> str:
         return f"{name}  failed: {outcome.error}"
     result = outcome.folder.result
     assert result is not None
+    if is_class(result):
+        return f"{name}  final accuracy {plus_minus(final_accuracy(result))}"
     return f"{name}  Accuracy {plus_minus(result['accuracy'])}"
 
 

@@ -23,12 +23,15 @@ def outcomes(monkeypatch):
     return found | {("mnist", f"replay-{n}"): Ended(784 * n, 80.0 + n / 100) for n in (1000, 100, 300)}
 
 
-def test_methods_are_points_and_sizes_are_a_line(outcomes):
-    (axis,) = class_figure.plot(Request(), outcomes).axes
-    line, *points = axis.get_lines()
-    assert line.get_xydata().tolist() == [[78_400, 81], [235_200, 83], [784_000, 90]]
-    assert [point.get_xydata().tolist() for point in points] == [[[500, 19]], [[500_000, 96]]]  # nothing kept: at 500
-    assert [text.get_text() for text in axis.texts] == ["Naive", "PRER"] and axis.get_xscale() == "log"
+def test_methods_are_points_sizes_are_a_line_and_the_legend_names_them_once(outcomes):
+    outcomes |= {("cifar10", "naive"): Ended(0, 18.0)}
+    figure = class_figure.plot(Request(), outcomes)
+    naive, replay, prer = figure.axes[0].get_lines()
+    assert replay.get_xydata().tolist() == [[78_400, 81], [235_200, 83], [784_000, 90]]
+    assert prer.get_xydata().tolist() == [[500_000, 96]] and figure.axes[0].get_xscale() == "log"
+    assert naive.get_xydata().tolist() == [[class_figure.NOTHING, 19]]
+    (legend,) = figure.legends
+    assert [text.get_text() for text in legend.get_texts()] == ["Naive", "Replay", "PRER"]
 
 
 def test_without_a_finished_run_no_file_is_written(outcomes, tmp_path):

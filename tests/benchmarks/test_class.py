@@ -1,0 +1,100 @@
+"""docs/class-incremental.md says what the recorded runs say."""
+
+import pytest
+from support.benchmarks import RECORDS, script
+from support.documents import table
+
+from prer.paper import DATA
+from prer.paper import class_incremental as tables
+from prer.paper.class_figure import plot
+from prer.paper.plan import Request
+from prer.paper.reproduce import clocks, existing
+from prer.paper.table1 import result_of
+from prer.paper.tables import Value
+
+PAGE = "docs/class-incremental.md"
+PARTS = {"kmnist": "kmnist10k", "svhn": "svhn46k"}
+ON = ("MNIST", "KMNIST-10k", "SVHN-46k", "CIFAR10")
+SEEDS = [0, 1, 2, 3, 4]
+
+
+@pytest.fixture(scope="module")
+def runs(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("class")
+    script("paper_records").unpack((RECORDS / "class.jsonl").read_text("utf-8").splitlines(), folder)
+    return folder
+
+
+@pytest.fixture(scope="module")
+def outcomes(runs):
+    return existing(tables.experiments(Request(paths=PARTS)), runs)
+
+
+def final(outcome):
+    return str(Value(**{key: result_of(outcome)["final_accuracy"][key] for key in ("mean",)}))
+
+
+def spread(metric):
+    return str(Value(metric["mean"], metric["std"]))
+
+
+def size(outcome):
+    return f"{result_of(outcome)['memory_bytes'][-1] / 1000:,.0f}"
+
+
+def test_every_run_of_the_table_is_recorded_with_five_seeds(outcomes):
+    assert all(result_of(outcome)["seeds"] == SEEDS for outcome in outcomes.values())
+    assert len({outcome.experiment.hash for outcome in outcomes.values()}) == 134
+
+
+def test_the_page_has_the_final_accuracy_of_every_method(outcomes):
+    rows = table(PAGE, "method", *ON, "kB kept, MNIST", "kB kept, CIFAR10")
+    assert set(rows) == {tables.TITLES[method] for method in tables.METHODS}
+    for method in tables.METHODS:
+        accuracies = [spread(result_of(outcomes[data, method])["final_accuracy"]) for data in DATA]
+        kept = [size(outcomes[data, method]) for data in ("mnist", "cifar10")]
+        assert rows[tables.TITLES[method]] == [*accuracies, *kept]
+
+
+def test_the_page_has_what_the_condition_is_worth(outcomes):
+    columns = ("MNIST", "MNIST, task given", "MNIST, a head for each", "CIFAR10", "CIFAR10, task given")
+    rows = table(PAGE, "PRER", *columns, "CIFAR10, a head for each")
+    assert set(rows) == {change.what for change in tables.CHANGES.values()}
+    for name, change in tables.CHANGES.items():
+        expected = []
+        for data in tables.CONDITIONED:
+            unknown, given = (outcomes[data, f"{name}/{scenario}"] for scenario in ("class", "task"))
+            expected += [final(unknown), str(Value(tables._given(unknown).mean)), final(given)]
+        assert rows[change.what] == expected
+
+
+def test_the_page_has_the_best_of_five_sizes(outcomes):
+    rows = table(PAGE, "size of the memory", *ON)
+    for method in tables.SIZED:
+        for place in range(5):
+            found = [tables.sized(outcomes, data, method)[place][1] for data in DATA]
+            cells = [f"{spread(r['final_accuracy'])} ({r['memory_bytes'][-1] / 1000:,.0f} kB)" for r in found]
+            assert rows[f"{tables.TITLES[method]}, {place + 1}"] == cells
+
+
+def test_the_time_on_the_page_is_recorded(runs):
+    clock = clocks(runs)["class"]
+    text = (RECORDS.parents[1] / PAGE).read_text("utf-8")
+    assert f"{len(clock.folders)} runs" in text and f"{clock.seconds:.0f} s" in text and clock.workers == 16
+
+
+def test_the_targets_of_correct_baselines_are_met(outcomes):
+    """Published results of the same protocol, and the range that correct implementations reach."""
+    of = {method: result_of(outcomes["mnist", method])["final_accuracy"]["mean"] for method in tables.METHODS}
+    assert abs(of["naive"] - 19.9) <= 0.5 and of["dgr"] >= 89 and of["joint"] >= 98.2
+    assert 19.5 <= of["ewc"] <= 25 and 19.5 <= of["si"] <= 25
+    least = {"mnist": 95.5, "kmnist": 86, "svhn": 68, "cifar10": 40}
+    for data, accuracy in least.items():
+        assert result_of(outcomes[data, "prer"])["final_accuracy"]["mean"] >= accuracy
+        assert result_of(outcomes[data, "prer"])["memory_samples"] == [0] * 5
+
+
+def test_the_figure_has_a_line_for_each_sized_memory(outcomes):
+    axes = plot(Request(paths=PARTS), outcomes).axes
+    assert [axis.get_title() for axis in axes] == list(ON)
+    assert all(sum(len(line.get_xdata()) == 5 for line in axis.get_lines()) == 3 for axis in axes)
