@@ -1,7 +1,10 @@
 """docs/class-incremental.md says what the recorded runs say."""
 
+import json
+
+import numpy as np
 import pytest
-from support.benchmarks import RECORDS, script
+from support.benchmarks import RECORDS, ROOT, script
 from support.documents import table
 
 from prer.paper import DATA
@@ -31,7 +34,7 @@ def outcomes(runs):
 
 
 def final(outcome):
-    return str(Value(**{key: result_of(outcome)["final_accuracy"][key] for key in ("mean",)}))
+    return str(Value(result_of(outcome)["final_accuracy"]["mean"]))
 
 
 def spread(metric):
@@ -68,18 +71,39 @@ def test_the_page_has_what_the_condition_is_worth(outcomes):
         assert rows[change.what] == expected
 
 
-def test_the_page_has_the_best_of_five_sizes(outcomes):
-    rows = table(PAGE, "size of the memory", *ON)
+def test_the_page_has_the_accuracy_of_five_sizes(outcomes):
+    rows = table(PAGE, "memory", *ON, "kB, MNIST", "kB, CIFAR10")
+    assert len(rows) == 15
     for method in tables.SIZED:
-        for place in range(5):
+        for place, samples in enumerate(tables.SAMPLES):
             found = [tables.sized(outcomes, data, method)[place][1] for data in DATA]
-            cells = [f"{spread(r['final_accuracy'])} ({r['memory_bytes'][-1] / 1000:,.0f} kB)" for r in found]
-            assert rows[f"{tables.TITLES[method]}, {place + 1}"] == cells
+            kept = [f"{found[i]['memory_bytes'][-1] / 1000:,.0f}" for i in (0, 3)]
+            what = f"size {place + 1}" if method == "prer" else f"{samples:,} images"
+            row = rows[f"{tables.TITLES[method]}, {what}"]
+            assert row == [*(str(Value(r["final_accuracy"]["mean"])) for r in found), *kept]
+
+
+def test_the_page_has_what_recentring_is_worth():
+    rows, found = table(PAGE, "answer", "digits", "MNIST", "KMNIST-10k", "SVHN-46k"), {}
+    for name in ("digits_cpu", "grey_h200", "svhn_h200"):
+        found |= json.loads((RECORDS / f"recentring_{name}.json").read_text())["accuracies"]
+    for answer, row in zip(("head", "likelihood", "recentred"), rows.values(), strict=True):
+        assert row == [f"{np.mean(found[data][answer]):.2f}" for data in ("digits", "mnist", "kmnist", "svhn")]
+
+
+@pytest.mark.parametrize(("file", "row"), [("published_class", "class"), ("published_pixels_cpu", "pixels")])
+def test_our_results_in_published_settings_are_on_the_page(file, row):
+    entries = json.loads((RECORDS / f"{file}.json").read_text())["entries"]
+    text = (ROOT / PAGE).read_text("utf-8")
+    for entry in entries:
+        assert entry["row"] == row and f"{entry['final_accuracy']['mean']:.2f}" in text
+        close = abs(entry["final_accuracy"]["mean"] - entry["published"][0]["figure"]) <= 0.5
+        assert close == (entry["method"] != "dgr")
 
 
 def test_the_time_on_the_page_is_recorded(runs):
     clock = clocks(runs)["class"]
-    text = (RECORDS.parents[1] / PAGE).read_text("utf-8")
+    text = (ROOT / PAGE).read_text("utf-8")
     assert f"{len(clock.folders)} runs" in text and f"{clock.seconds:.0f} s" in text and clock.workers == 16
 
 
