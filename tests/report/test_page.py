@@ -12,6 +12,7 @@ from rich.console import Console
 from support.fake_runs import HOSTILE, fake_run, forge_result
 from support.pages import page
 
+from prer.errors import InputError
 from prer.runs.folder import RunFolder
 from prer.terminal.progress import Display
 
@@ -123,3 +124,58 @@ def test_links_and_pipes_in_a_folder_are_not_followed(tmp_path, without_figures)
         (folder / name).symlink_to(secret)
     os.mkfifo(folder / "memory")
     assert "secret" not in page(folder)
+
+
+LABELS = ["cat", "dog", *HOSTILE[:4]]
+
+
+def test_a_page_shows_first_which_classes_are_recognised_if_nobody_tells_the_task(tmp_path):
+    result = json.loads((fake_run(tmp_path / "a", scenario="class", labels=LABELS) / "result.json").read_text())
+    html = page("a")
+    # Of 20 test samples, class 0 has 20 right: one is "mistaken" for itself. The others have 18, 17, 16, 15 and 14.
+    assert result["final_accuracy"]["values"] == pytest.approx([100 * 100 / 120] * 3)
+    assert 'data-metric="final_accuracy">83.33 ± 0.00<' in html
+    for words in ("Which classes are recognised", "The matrix, task not given", "The matrix, task given", "4.1 kB"):
+        assert words in html
+    rows = re.findall(r'<tr><th scope="row">(.*?)</th><td class="n" data-value="(.*?)">', html)
+    assert [float(value) for _, value in rows[:6]] == [100, 90, 85, 80, 75, 70]
+    assert [label for label, _ in rows[:2]] == ["cat", "dog"]
+    assert html.index("Which classes are recognised") < html.index("The matrix, task not given")
+    assert {"confusion"} <= set(re.findall(r'<figure class="(.*?)"', html))
+    assert not Markup(html).attributes & {"onerror", "onload", "onclick"}
+    assert Markup(html).tags == Markup(page_of(tmp_path, "b")).tags
+
+
+def page_of(folder, name):
+    fake_run(folder / name, scenario="class")
+    return page(name)
+
+
+@pytest.mark.parametrize(
+    "damage",
+    [
+        {"confusion": [[1]]},
+        {"confusion": None},
+        {"classes": []},
+        {"classes": ["a"] * 6},
+        {"matrix_task_given": [[["x"]]]},
+        {"class_accuracy": {"cat": [1e9]}},
+        {"scenario": "other"},
+        {"scenario": ["class"]},
+        {"final_accuracy": {"mean": "<b>", "std": 0}},
+        {"memory_bytes": [1]},
+        {"memory_bytes": [-1, 0, 0]},
+    ],
+    ids=str,
+)
+def test_a_damaged_result_without_the_task_is_said_to_be_damaged(tmp_path, damage):
+    forge_result(fake_run(tmp_path / "a", scenario="class", labels=LABELS), **damage)
+    with pytest.raises(InputError, match="cannot be read; delete it and run again"):
+        _ = RunFolder(tmp_path / "a").result
+    assert "its result.json is damaged; the numbers shown come from its events" in page("a")
+
+
+def test_many_classes_are_shown_by_the_worst(tmp_path):
+    fake_run(tmp_path / "a", scenario="class", tasks=150)
+    html = page("a")
+    assert "The 200 worst of 300 classes are shown." in html and html.count('<table class="by-class">') == 1

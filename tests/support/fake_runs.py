@@ -22,6 +22,19 @@ HOSTILE = [
 TOLD = {"scenario": "task", "matrix_task_given": None, "confusion": None}
 
 
+def untold(R, labels):
+    """What a result of the scenario "class" has: 19 - c of 20 test samples of class c are right, the others class 0."""
+    C = len(labels)
+    right = np.maximum(19 - np.arange(C), 0)
+    confusion = np.diag(right)
+    confusion[:, 0] += 20 - right
+    return {
+        "scenario": "class",
+        "matrix_task_given": np.minimum(R + 3, 100),
+        "confusion": np.stack([confusion] * len(R)),
+    }
+
+
 def matrix(seeds, tasks, level=95.0, rng_seed=0):
     """Accuracies up to `level` per cent; NaN above the diagonal."""
     R = np.random.default_rng(rng_seed).uniform(level - 5, level, (seeds, tasks, tasks))
@@ -39,12 +52,14 @@ def fake_run(
     rng_seed=0,
     labels=None,
     until=None,
+    scenario="task",
 ):
     """The path of a run folder; with `until`, only so many tasks are learned and the run is not finished."""
     folder = RunFolder(path)
     path.mkdir(parents=True)
     R, labels = matrix(len(seeds), tasks, level, rng_seed), labels or [str(c) for c in range(2 * tasks)]
-    tables = {"name": path.name, "seeds": list(seeds), "device": "cpu", "stream": {"data": "nowhere.npz"}}
+    stream_table = {"data": "nowhere.npz"} | ({"scenario": "class"} if scenario == "class" else {})
+    tables = {"name": path.name, "seeds": list(seeds), "device": "cpu", "stream": stream_table}
     (path / "experiment.toml").write_text(Experiment.parse(tables).to_toml(), "utf-8")
     (path / "environment.json").write_text(
         json.dumps({"python": "3.11", "folder": "/home/secret", "data_sha256": "0" * 64})
@@ -54,7 +69,8 @@ def fake_run(
         write_events(folder, task, R, labels)
     if until is None:
         result = Result(
-            tuple(seeds), R, np.full(R.shape[:2], np.nan), **TOLD, classes=labels,
+            tuple(seeds), R, np.full(R.shape[:2], np.nan), **(untold(R, labels) if scenario == "class" else TOLD),
+            classes=labels,
             memory_floats=[1000 + 10 * t for t in range(tasks)], memory_samples=[0] * tasks,
             memory_bytes=[4000 + 40 * t for t in range(tasks)], transient_floats=[0] * tasks,
             seconds={"flow": 1.0, "evaluation": 0.5, "total": 2.0 + rng_seed}, digest="d" * 64, state_digest="e" * 64,

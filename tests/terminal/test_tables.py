@@ -4,6 +4,7 @@ import json
 import re
 
 import pytest
+from support.fake_runs import fake_run
 from support.terminal import health, log, shown
 
 from prer.runs.folder import RunFolder
@@ -229,3 +230,51 @@ def test_hostile_names_of_runs_and_data_are_printed_as_text(folders, name):
     show_result(console, folder)
     show_runs(console, [folder])
     assert console.file.getvalue().count(name) == 4  # title of the matrix, folder, run, data
+
+
+# -- if nobody tells the task ------------------------------------------------------------------------------------------
+
+
+def without_task(tmp_path, name="a", **about):
+    return RunFolder(fake_run(tmp_path / name, scenario="class", **about))
+
+
+def test_the_metrics_over_all_classes_come_first(tmp_path):
+    run = without_task(tmp_path)
+    show_result(console := log(200), run)
+    out = console.file.getvalue()
+    lines = [line for line in out.splitlines() if "│" in line]
+    assert "Final accuracy, all 6 classes" in lines[0] and "83.33 ± 0.00" in lines[0]
+    assert "Average incremental accuracy" in lines[1] and "Final accuracy, task given" in lines[2]
+    assert "bytes kept" in out and "4.1 kB" in out
+    assert "on digits, task not given, mean of 3 seeds" in " ".join(out.split())
+    assert "Accuracy by class in %: 0: 100.0, 1: 90.0, 2: 85.0, 3: 80.0, 4: 75.0, 5: 70.0" in " ".join(out.split())
+
+
+def test_the_meaning_names_chance_and_the_worst_class(tmp_path):
+    run, naive = without_task(tmp_path), without_task(tmp_path, "b", learner="naive")
+    text = meaning(run.result, naive.result)
+    assert "83.3 % of the test samples of all 6 classes are classified correctly" in text
+    assert "(chance level: 16.7 %; naive training: 83.3 %)" in text
+    assert (
+        "The worst class is 5: 70.0 % of its samples are classified correctly, and 30.0 % are mistaken for 0." in text
+    )
+    worse = naive.result | {"final_accuracy": spread(90.0)}
+    assert "this run needs more training" in meaning(run.result, worse)
+
+
+def test_of_many_classes_the_worst_are_listed(tmp_path):
+    show_result(console := log(200), without_task(tmp_path, tasks=6))
+    out = console.file.getvalue()
+    assert "The worst 5 of 12 classes, accuracy in %: 11: 40.0, 10: 45.0," in " ".join(out.split())
+
+
+def test_runs_with_and_without_the_task_are_in_one_table(tmp_path):
+    runs = [without_task(tmp_path), RunFolder(fake_run(tmp_path / "told"))]
+    show_runs(console := log(200), runs)
+    out = console.file.getvalue()
+    assert "final accuracy" in out and "scenario" in out and "83.33 ± 0.00" in out and "BWT" not in out
+    assert [word for line in out.splitlines() for word in line.split() if word in ("task", "class")] == [
+        "class",
+        "task",
+    ]
