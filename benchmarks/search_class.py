@@ -127,6 +127,7 @@ DIGITS_SECOND = {
 FASTER = {"digits": 2.0}  # factor of learning rates: few samples, so few steps
 OWN_EPOCHS = {"digits": 60, "mnist": 15, "kmnist": 60, "svhn": 30, "cifar10": 25}  # of PRER's and DGR's other phases
 CLOSED = ("slda", "ranpac")
+OMITTED = {"ranpac": {"features": "fourier"}}  # defaults at the time of the search, which records leave out
 
 
 def base(data, name, second=False):
@@ -253,7 +254,7 @@ def write_files(records):
         lines = ["# Settings if nobody tells the task, found by benchmarks/search_class.py on validation data.", ""]
         lines += ["[stream]", "classes_per_task = 2", "", "[learner]", *assignments(SHARED[data])]
         for name in (name for name in SPACES if f"{data}-{name}" in won):
-            own = dict(won[f"{data}-{name}"]["learner"])
+            own = OMITTED.get(name, {}) | won[f"{data}-{name}"]["learner"]
             density = own.pop("density", {})
             lines += ["", f"[{name}]", *assignments(own)]
             lines += ["", f"[{name}.density]", *assignments(density)] if density else []

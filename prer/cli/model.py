@@ -31,7 +31,9 @@ def privacy(folder: Path, count: int) -> None:
 @click.command()
 @click.argument("model", type=click.Path(path_type=Path), metavar="MODEL")
 @click.argument("file", type=click.Path(path_type=Path), metavar="FILE")
-@click.option("--task", type=click.IntRange(1), help="The task whose head predicts, from 1; optional for PRER.")
+@click.option(
+    "--task", type=click.IntRange(1), help="Task of the samples, from 1; optional with one head, and for PRER."
+)
 @with_plugins
 def predict(model: Path, file: Path, task: int | None) -> None:
     """Predict the labels of the samples in a file. The output is CSV, with the share of seeds that agree.

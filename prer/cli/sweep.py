@@ -85,7 +85,7 @@ def run_sweep(
 @click.option(
     "-o", "file_out", default="best.toml", show_default=True, type=click.Path(path_type=Path), help="Output file."
 )
-@click.option("--by", default="accuracy", show_default=True, help="Metric: accuracy, bwt, final_accuracy, ...")
+@click.option("--by", default="", help="Metric: accuracy, bwt, ...  [default: accuracy, or final_accuracy by class]")
 def best_of_sweep(
     file: Path, settings: tuple[str, ...], seeds: str | None, device: str | None, out: Path, file_out: Path, by: str
 ) -> None:
@@ -103,5 +103,5 @@ def best_of_sweep(
     winner = best(points, out, by)
     write_output(file_out, winner.to_test().to_toml().encode(), "-o")
     command = shlex.join(["prer", "run", str(file_out), *plugin_options()])
-    for line in (*about(winner, by), f"Written: {file_out}; run it with: {command}"):
+    for line in (*about(winner), f"Written: {file_out}; run it with: {command}"):
         echo(line)

@@ -1,7 +1,7 @@
 """Closed forms: learners that keep sums over the samples and solve for their answer; nothing is trained.
 
 Sums do not depend on the order of samples, so the answer is that of all data at once, whatever the order of tasks.
-Inputs are the pixels, or the vectors, as they are; no encoder is learned.
+(RanPAC scales vectors by the first task.) No encoder is learned: inputs are pixels or vectors.
 """
 
 # S seeds, n samples, F features of an input, C classes, K outputs of a head

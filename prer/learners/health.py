@@ -52,8 +52,9 @@ def of_classes(learner: PRER) -> Iterator[dict[str, Any]]:
         }
         figures = {name: values.unflatten(1, (-1, SAMPLES)).mean(2) for name, values in each.items()}
         for i, (c, *of_class) in enumerate(zip(classes, *(t.split(SAMPLES, 1) for t in (z, again)), strict=True)):
-            head = learner.heads_[learner.head_of_[task_of[c]]]
-            agreement = [(head(z).argmax(-1) == outputs[c]).float().mean(1).tolist() for z in of_class]
+            head = learner.head_of_[task_of[c]]
+            found = [learner.scores_of(z, head).argmax(-1) for z in of_class]
+            agreement = [(output == outputs[c]).float().mean(1).tolist() for output in found]
             event = {"event": "health", "task": now, "class": learner.labels_[c]}
             event |= dict(zip(("agreement", "agreement_decoded"), agreement, strict=True))
             yield event | {name: values[:, i].tolist() for name, values in figures.items()}

@@ -67,9 +67,8 @@ class PRER(Learner):
 
     def phases(self, samples: int, classes: int) -> dict[str, int]:
         """Epochs of the paper's three phases; a density that is not trained has none."""
-        settings: dict[str, int | Auto] = {"autoencoder": self.epochs_autoencoder}
-        settings |= {"flow": self.density.epochs} if isinstance(self.density, TrainedDensity) else {}
-        settings |= {"head": self.epochs}
+        flow = {"flow": self.density.epochs} if isinstance(self.density, TrainedDensity) else {}
+        settings = {"autoencoder": self.epochs_autoencoder} | flow | {"head": self.epochs}
         return {phase: epochs_of(epochs, self.batch, samples, classes) for phase, epochs in settings.items()}
 
     def memory(self) -> dict[str, nn.Module]:
@@ -104,8 +103,7 @@ class PRER(Learner):
 
     def freeze(self) -> Past | None:
         """Freeze copies of the networks that generate the past; None on the first task."""
-        past = Past.of(self)
-        self.transient_floats_ = past.floats() if past else 0
+        self.transient_floats_ = past.floats() if (past := Past.of(self)) else 0
         return past
 
     # -- phase 1 -------------------------------------------------------------------------------------------------
@@ -233,9 +231,12 @@ class PRER(Learner):
 
     def scores(self, x: Tensor, head: int) -> Tensor:
         """The head's logits, or the log-likelihoods of its classes [S, B, K]."""
-        if self.answer == "head":
-            return super().scores(x, head)
-        return likelihoods(self.density_, self.encoder_(self.inputs_(x)), outputs_of(self, head))
+        return self.scores_of(self.encoder_(self.inputs_(x)), head)
+
+    def scores_of(self, z: Tensor, head: int) -> Tensor:
+        """The same for embeddings [S, B, D]."""
+        by_head = self.answer == "head"
+        return self.heads_[head](z) if by_head else likelihoods(self.density_, z, outputs_of(self, head))
 
     def recognise(self, x: Tensor) -> Tensor:
         """Ids of the classes under which the embeddings are most likely [S, B], by the density; no head is used."""

@@ -20,18 +20,23 @@ from prer.training.loop import Observer
 
 @dataclass(kw_only=True)
 class RanPAC(ClosedForm):
-    """Ridge regression on random features; vectors are standardised by the first task's statistics.
+    """Ridge regression on random features.
 
-    The random projection is computed from the seed, so it is neither saved nor counted.
+    Vectors are standardised by the first task's statistics, so the answer depends on which task is the first. The
+    random projection is computed from the seed, so it is neither saved nor counted.
     """
 
     name = "ranpac"
 
     size: int = setting(2000, "number of random features", low=1, high=50_000)
     features: Literal["relu", "fourier"] = setting(
-        "fourier", "ReLU of a random projection, or its cosine, which approximates a Gaussian kernel"
+        "relu", "ReLU of a random projection, or its cosine, which approximates a Gaussian kernel"
     )
-    scale: float = setting(0.3, "width of that kernel, in units of the root of the number of inputs", low=1e-6)
+    scale: float = setting(
+        1.0,
+        "width of that kernel, in units of the root of the number of inputs; for pixels, 0.3 is a good start",
+        low=1e-6,
+    )
     ridge: float = setting(1e-4, "penalty, relative to the mean square of a random feature", low=1e-12, high=1e12)
 
     def start(

@@ -68,7 +68,8 @@ def mixed(
     """An epoch's batches, and the labels and embeddings of the pseudo-samples that replace part of them.
 
     The replaced share is that of the old classes among all, so that every class is seen equally often. It is limited
-    by `learner.share`; with `groups`, the output of each class id, it is not, so that outputs are balanced exactly.
+    by `learner.share`; with `groups`, the output of each class id, it is not, so that outputs are balanced exactly;
+    a class that comes again has new samples besides, so it is seen up to twice as often.
     """
     at = learner._batches(samples, address)
     steps, size = at.shape[1:]

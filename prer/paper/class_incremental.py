@@ -165,10 +165,12 @@ def _of_data(request: Request, outcomes: Outcomes, data: str) -> Table:
 
 
 def _given(outcome: Outcome | None) -> Cell:
-    """Mean accuracy on all tasks after the last one if the task is given."""
+    """The final accuracy if the task is given; of earlier results, the mean over tasks."""
     result = result_of(outcome)
     if result is None:
         return missing(outcome)
+    if found := result.get("final_accuracy_task_given"):
+        return Value(found["mean"], found["std"])
     values = np.array(result["matrix_task_given"], float)[:, -1].mean(1)
     return Value(float(values.mean()), float(values.std(ddof=1)) if len(values) > 1 else None)
 

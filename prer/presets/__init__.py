@@ -40,5 +40,11 @@ def class_file(data: str) -> Path:
 
 
 def _class_tables(data: str) -> dict[str, Any] | None:
+    """The tables of a data set; without a file, those of the scenario "task" that all learners share."""
+    if data not in TABLES:
+        return None
     file = class_file(data)
-    return tomllib.loads(file.read_text("utf-8")) if data in TABLES and file.exists() else None
+    if file.exists():
+        return tomllib.loads(file.read_text("utf-8"))
+    stream = {key: value for key, value in TABLES[data]["stream"].items() if key != "resplit"}
+    return {"stream": stream, "learner": TABLES[data]["learner"]}

@@ -20,7 +20,6 @@ from prer.report.page_figures import PageFigures, kept
 from prer.report.run import Run
 from prer.runs.fading import LOW_AGREEMENT
 from prer.runs.folder import RunFolder
-from prer.runs.metrics import spread
 from prer.text import clock, excerpt
 
 METRICS = (  # key in result.json, name on the page, formula
@@ -46,7 +45,7 @@ METRICS = (  # key in result.json, name on the page, formula
         "a head",
     ),
 )
-GIVEN = "final_accuracy_task_given"  # computed from matrix_task_given
+GIVEN = "final_accuracy_task_given"
 CLASS_METRICS = (  # metrics of the scenario "class", or with another formula in it
     (
         "final_accuracy",
@@ -56,7 +55,7 @@ CLASS_METRICS = (  # metrics of the scenario "class", or with another formula in
     (
         GIVEN,
         "Final accuracy, task given",
-        "1 / M · Σ R[M][j], where only the classes of a sample’s task are candidates",
+        "the same, where only the classes of a sample’s task are candidates",
     ),
 )
 CARDS = {  # the main metrics by scenario
@@ -119,13 +118,12 @@ class View:
     @property
     def metrics(self) -> list[dict[str, Any]]:
         """Every metric with its name, formula and values."""
-        found, given = [], self.run.matrix_task_given
+        found = []
         known = {key: (key, name, formula) for key, name, formula in METRICS}
         if self.by_class:
             known |= {key: (key, name, formula) for key, name, formula in CLASS_METRICS}
-        result = (self.run.result or {}) | ({GIVEN: spread(given[:, -1].mean(1).tolist())} if given.size else {})
         for key, name, formula in known.values():
-            value = metric(result, key)
+            value = metric(self.run.result, key)
             found.append({"key": key, "name": name, "formula": formula, "value": value, "shown": with_spread(value)})
         return found
 

@@ -20,6 +20,7 @@ from prer.data.catalogue import CATALOGUE
 from prer.disk import MOST_TOML
 from prer.errors import InputError
 from prer.learners import ABLATION, LEARNERS, Learner
+from prer.learners.closed_form import ClosedForm
 from prer.learners.registry import find
 from prer.migration import DENSITY, former, moved, present_name
 from prer.presets import recommended
@@ -91,6 +92,10 @@ class Experiment:
         given, (kind, tables["learner"]) = kind, present_name(tables["learner"], kind)
         stream = build(StreamConfig, tables["stream"], "stream", {})
         learner = build(find(kind), tables["learner"], "learner", _owners(kind))
+        if (stream.crop or stream.flip) and isinstance(learner, ClosedForm):
+            raise InputError(
+                f"stream.crop and stream.flip have no effect on {kind}, which trains nothing; leave them out"
+            )
         name = typed(tables.get("name", f"{stream.name}-{given}"), str, "name")
         device = typed(tables.get("device", "auto"), str, "device")
         return cls(name=name, seeds=seeds_of(tables), device=device, stream=stream, learner=learner)

@@ -75,6 +75,8 @@ def learn_tasks(
     met: list[Task] = []
     ledger, done = Measurements(), autosave.before.about["tasks"] if autosave and autosave.before else 0
     for task in stream.to(device) if isinstance(stream, Stream) else (task.to(device) for task in stream):
+        if met and task.scenario != met[0].scenario:
+            raise InputError(f"task {task.index + 1} has the scenario {task.scenario!r}, not {met[0].scenario!r}")
         if not met:
             learner.start(task.x.shape[1:], seeds, device, observe)
         met.append(task)
@@ -116,6 +118,7 @@ def _result(learner: Learner, tasks: Sequence[Task], ledger: Measurements, name:
         classes=classes_of(tasks),
         matrix_task_given=ledger.matrix_task_given(),
         confusion=confusion_of(learner, tasks) if scenario == "class" else None,
+        test_samples=[task.test_rows(learner.address_.seeds[:1]).shape[1] for task in tasks],
         **kept,
         seconds={**learner.loop_.seconds, "total": time.perf_counter() - begin},
         digest=digest_of(learner, matrix),

@@ -37,6 +37,7 @@ class Result:
         matrix_task_given: the same accuracies if the task of a sample is given, in the scenario "class" [S, M, M].
         confusion: test samples of each true class (rows) by predicted class after the last task, in the scenario
             "class" [S, C, C].
+        test_samples: number of test samples of each task, for one seed.
         memory_floats: scalars kept of the past after each task, for one seed.
         memory_samples: raw samples kept after each task.
         memory_bytes: bytes that these scalars have on disk; None where an earlier version did not count them.
@@ -56,6 +57,7 @@ class Result:
     classes: list[Label]
     matrix_task_given: np.ndarray | None
     confusion: np.ndarray | None
+    test_samples: list[int]
     memory_floats: list[int]
     memory_samples: list[int]
     memory_bytes: list[int | None]
@@ -71,9 +73,13 @@ class Result:
     def metrics(self) -> dict[str, dict | None]:
         """Accuracy, BWT and the others by name, each with mean, std and values."""
         found = evaluation.summary(self.matrix, self.untrained)
-        if self.confusion is None:
+        if self.confusion is None or self.matrix_task_given is None:
             return found
-        return found | {"final_accuracy": evaluation.spread([evaluation.share_right(C) for C in self.confusion])}
+        # Over all test samples, since tasks may differ in size.
+        given = np.average(self.matrix_task_given[:, -1], axis=1, weights=self.test_samples)
+        shares = [evaluation.share_right(C) for C in self.confusion]
+        accuracies = {"final_accuracy": shares, "final_accuracy_task_given": given.tolist()}
+        return found | {name: evaluation.spread(values) for name, values in accuracies.items()}
 
     @property
     def class_accuracy(self) -> dict[str, list[float | None]] | None:

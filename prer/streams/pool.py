@@ -70,7 +70,7 @@ def check_parts(pool: Pool, labels: Sequence[Label]) -> None:
                 f"class {label!r} has only one sample; at least two are needed, one for training and one for testing"
             )
         if held is not None and (held.all() or not held.any()):
-            where = "training" if held.all() else "test"
+            where, do = ("training", "drop it from the test part") if held.all() else ("test", "add some")
             raise InputError(
-                f"class {label!r} has no sample in the {where} part; set stream.resplit, for example to 0.2"
+                f"class {label!r} has no sample in the {where} part; {do}, or resplit all samples: stream.resplit=0.2"
             )

@@ -280,10 +280,11 @@ def _task(
 ) -> Task:
     """Make the next task; `first` is the number of its first class."""
     check_parts(pool, labels)
+    _check_types(labels, earlier)
     owner = earlier[-1] if earlier and scenario == "class" else _owner(earlier, labels)
     if len(labels) < (2 if owner is None and scenario != "class" else 1):
-        few = f"one class, {labels[0]!r}" if labels else "no class"
-        raise InputError(f"task {len(earlier) + 1} has {few}; at least two are needed")
+        few = f"one class, {labels[0]!r}; at least two are needed, or scenario='class'" if labels else "no class"
+        raise InputError(f"task {len(earlier) + 1} has {few}")
     heads = 1 + max((task.head for task in earlier), default=-1)
     head = heads if owner is None else owner.head
     places = {label: place for task in earlier if task.head == head for label, place in _places_of(task).items()}
@@ -293,6 +294,15 @@ def _task(
     outputs = tuple(places[label] for label in labels)
     about = {"head": head, "outputs": outputs, "width": len(places), "scenario": scenario, "reading": pool.reading}
     return Task(len(earlier), tuple(labels), pool.x, y, split, **about)
+
+
+def _check_types(labels: Sequence[Label], earlier: Sequence[Task]) -> None:
+    """Refuse a label that is a number in one task and text in another, as 1 and "1"."""
+    known = {str(label): label for task in earlier for label in task.labels}
+    for label in labels:
+        if known.get(str(label), label) != label:
+            other = known[str(label)]
+            raise InputError(f"label {label!r} was {other!r} in an earlier task; use numbers or text in all tasks")
 
 
 def _owner(earlier: Sequence[Task], labels: Sequence[Label]) -> Task | None:
@@ -345,7 +355,7 @@ def _groups(
 def _cut(order: Sequence[Label], per_task: int, least: int) -> list[list[Label]]:
     """Divide the labels into groups of `per_task`; the last may have fewer, but not fewer than `least`."""
     if per_task < least:
-        need = "a task needs at least two classes" if least == 2 else "take 1 or more"
+        need = "a task needs at least two classes, or scenario='class'" if least == 2 else "take 1 or more"
         raise InputError(f"classes_per_task={per_task}: {need}")
     if len(order) % per_task == 1 < least and len(order) > 1:
         fits = ", ".join(str(k) for k in range(2, min(len(order), 9) + 1) if len(order) % k != 1)

@@ -24,6 +24,7 @@ class Best:
         point: the winner.
         folder: its run.
         metric: its metric over the seeds: mean, std and values.
+        by: the name of that metric.
         compared: the number of points that have the metric.
         unfinished: the number of points that started but did not finish: failed, interrupted, or still running.
         missing: the number of points that never started.
@@ -32,6 +33,7 @@ class Best:
     point: Experiment
     folder: RunFolder
     metric: dict[str, Any]
+    by: str
     compared: int
     unfinished: int
     missing: int
@@ -41,8 +43,14 @@ class Best:
         return replace(self.point, stream=replace(self.point.stream, validation=0.0))
 
 
-def best(points: Sequence[Experiment], out: Path, by: str = "accuracy") -> Best:
+def main_metric(points: Sequence[Experiment]) -> str:
+    """The metric by which points are compared: the final accuracy if nobody tells the task."""
+    return "final_accuracy" if any(point.stream.scenario == "class" for point in points) else "accuracy"
+
+
+def best(points: Sequence[Experiment], out: Path, by: str = "") -> Best:
     """The point whose metric has the best mean over the seeds; of equal ones the first."""
+    by = by or main_metric(points)
     if by not in NAMES:
         raise InputError(f"unknown metric {by!r}{did_you_mean(by, NAMES)}")
     folders = [RunFolder(point.path(out)) for point in points]
@@ -55,4 +63,4 @@ def best(points: Sequence[Experiment], out: Path, by: str = "accuracy") -> Best:
     winner = max(known, key=lambda i: sign * metrics[i]["mean"])
     begun = sum(result is None and folder.path.exists() for folder, result in zip(folders, results, strict=True))
     missing = results.count(None) - begun
-    return Best(points[winner], folders[winner], metrics[winner], len(known), begun, missing)
+    return Best(points[winner], folders[winner], metrics[winner], by, len(known), begun, missing)

@@ -132,13 +132,15 @@ def concerns(folders: Sequence[RunFolder]) -> list[str]:
 def _accuracy(folder: RunFolder) -> float:
     result = folder.result
     assert result is not None
-    mean = result["accuracy"]["mean"]
+    mean = (final_accuracy(result) if is_class(result) else result["accuracy"])["mean"]
     return float("-inf") if mean is None else mean
 
 
-def about(best: Best, by: str) -> list[str]:
+def about(best: Best) -> list[str]:
     """Lines about the best point: its metric, how many points were compared, and on which data."""
-    lines = [f"{best.folder.path.name} has the best {by}, {plus_minus(best.metric)}; points compared: {best.compared}"]
+    lines = [
+        f"{best.folder.path.name} has the best {best.by}, {plus_minus(best.metric)}; points compared: {best.compared}"
+    ]
     lines += [f"warning: {text}" for text in concerns([best.folder])]
     gaps = {"not finished": best.unfinished, "not started": best.missing}
     if any(gaps.values()):

@@ -168,7 +168,9 @@ def _last_row(matrix: Sequence[Any]) -> dict[str, Any]:
 
 def _task_given(result: Mapping[str, Any]) -> dict[str, Any]:
     """The final accuracy with the task given, which is how the scenario "task" tests."""
-    return _last_row(result["matrix_task_given"] if is_class(result) else result["matrix"])
+    return result.get("final_accuracy_task_given") or _last_row(
+        result["matrix_task_given"] if is_class(result) else result["matrix"]
+    )
 
 
 def _bytes(result: Mapping[str, Any]) -> str:

@@ -5,7 +5,7 @@ import re
 
 import numpy as np
 import pytest
-from support.benchmarks import RECORDS
+from support.benchmarks import RECORDS, ROOT
 from support.documents import table, text_of
 
 from prer.paper import DATA, LITERAL, METHODS, variants
@@ -113,11 +113,22 @@ def test_the_digits_are_those_of_the_record():
     for name, result in found.items():
         kept = [f"{result[key][-1]:,}" for key in ("memory_samples", "memory_floats")]
         assert rows[name] == [spread(result["accuracy"]), spread(result["bwt"]), *kept, seconds(result)]
-    boxes = text_of("README.md")
+    boxes, matrix = text_of("README.md"), text_of("docs/experiments.md")
     for row in np.array(found["prer"]["matrix"], float).mean(0):
-        assert "│ ".join(f"{value:6.2f} " for value in row if not np.isnan(value)) in boxes
+        assert "│ ".join(f"{value:6.2f} " for value in row if not np.isnan(value)) in matrix
     for metric in ("accuracy", "bwt"):
         assert f" {spread(found['prer'][metric])} │ {spread(found['naive'][metric]):>13} │" in boxes
+
+
+def test_the_digits_without_the_task_are_the_golden_ones():
+    (golden,) = json.loads((ROOT / "tests/learners/golden.json").read_text("utf-8")).values()
+    found = {name: of["final_accuracy"] for name, of in golden["digits, class"].items()}
+    boxes, page = text_of("README.md"), text_of("docs/class-incremental.md")
+    line = rf"Final accuracy, all 10 classes │ {found['prer']:.2f} ± [\d.]+ │ +{found['naive']:.2f} ± "
+    assert re.search(line, boxes)
+    letters = {name: of["final_accuracy"] for name, of in golden["letter, class"].items()}
+    for name in ("ranpac", "slda", "prer"):
+        assert f"{found[name]:.2f}" in page and f"{letters[name]:.2f}" in page
 
 
 def seconds(result):

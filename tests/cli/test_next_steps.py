@@ -21,18 +21,21 @@ def proposed(out):
 
 def test_proposals_are_new_experiments_that_are_shown_beside_this_one(capsys, arrays):
     same, options = ("learner.epochs=1", arrays), ("--seeds", "2", "--device", "cpu", "--out", "my runs")
+    closed = ["prer", "run", arrays, "stream.scenario=class", "learner.name=ranpac", *options]
     first = proposed(said(capsys, "run", *same, "learner.name=naive", *options))
-    assert first == [["prer", "run", *same, f"learner.name={name}", *options] for name in ("prer", "joint")]
+    assert first == [*(["prer", "run", *same, f"learner.name={name}", *options] for name in ("prer", "joint")), closed]
     of_prer = TINY_PRER[1:]
     second = proposed(said(capsys, "run", *same, *of_prer, *options))  # naive is beside it
     assert second == [
         ["prer", "run", *same, "learner.name=joint", *options],
         ["prer", "run", *same, *of_prer, "learner.density=gaussian", *options],
+        closed,
     ]
     out = said(capsys, *second[0][1:])
     assert "naive ┃" in out
-    assert proposed(out) == [first[0]]
-    assert proposed(said(capsys, *second[1][1:])) == []
+    assert proposed(out) == [first[0], closed]
+    assert proposed(said(capsys, *second[1][1:])) == [closed]
+    assert "final accuracy" in said(capsys, *closed[1:]).lower()
 
 
 def test_an_experiment_file_with_all_settings_is_not_proposed_with_another_learner(capsys, arrays):

@@ -80,7 +80,7 @@ def test_a_finished_run_is_not_shown_as_the_result_of_changed_code(capsys, tmp_p
 def test_commands_to_try_next_have_the_plugins(capsys, tmp_path, plugin):
     write_data(tmp_path / "my.npz")
     out = said(capsys, *RUN[:-1], "--plugin", plugin)
-    assert out.count(f" --plugin {plugin}\n") == 3
+    assert out.count(f" --plugin {plugin}\n") == 4
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])

@@ -23,7 +23,7 @@ KEYS = {  # the contract of DESIGN.md, "The run folder is the database"
     *("seeds", "scenario", "classes", "matrix", "matrix_task_given", "accuracy", "bwt", "final_accuracy", "final_bwt"),
     *("average_incremental_accuracy", "forgetting_first", "forgetting_best", "forward_transfer", "untrained"),
     *("confusion", "class_accuracy", "memory_floats", "memory_bytes", "memory_samples", "transient_floats", "seconds"),
-    *("digest", "state_digest", "learner", "stream", "device", "version", "sha256"),
+    *("test_samples", "digest", "state_digest", "learner", "stream", "device", "version", "sha256"),
 }
 
 

@@ -230,3 +230,14 @@ def test_one_head_forgets_less_than_naive_where_the_domain_changes():
     naive = learn(stream, Naive(**TINY | settings), seeds=3, device="cpu")
     ours = learn(stream, tiny_prer(**settings, **more), seeds=3, device="cpu")
     assert ours.matrix[:, 1, 0].mean() > naive.matrix[:, 1, 0].mean() + 20, (ours.matrix, naive.matrix)
+
+
+def test_health_is_that_of_the_answer():
+    """With answer="density" the head predicts nothing, so its errors are no sign of a weak memory."""
+    events = []
+    density = {"name": "gaussian"}
+    learner = PRER(**TINY | {"epochs": 0}, epochs_autoencoder=20, answer="density", density=density)
+    stream = blobs()
+    learn(stream, learner, seeds=1, device="cpu", observe=events.append, warned=True)
+    found = [event["agreement"][0] for event in events if event["event"] == "health"]
+    assert np.mean(found) > 0.8  # a head without training would be right in half of the cases

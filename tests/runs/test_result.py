@@ -115,7 +115,13 @@ def test_a_result_is_strict_json_with_none_where_nothing_is_known():
         "stream": "x",
         "device": "cpu",
     }
-    names |= {"scenario": "task", "classes": ["a", "b"], "matrix_task_given": None, "confusion": None}
+    names |= {
+        "scenario": "task",
+        "classes": ["a", "b"],
+        "matrix_task_given": None,
+        "confusion": None,
+        "test_samples": [9, 9],
+    }
     result = Result((0, 1), matrix, np.full((2, 2), nan), **kept, **names).to_json()
     json.dumps(result, allow_nan=False)
     assert (
@@ -151,7 +157,7 @@ def test_measurements_of_an_earlier_version_are_read():
 def test_the_final_accuracy_of_the_class_scenario_is_that_of_all_test_samples():
     confusion = np.array([[[8, 2, 0], [1, 3, 0], [0, 0, 0]]] * 2)  # the third class has no test sample
     about = {key: [0] for key in KEPT} | {"seconds": {}, "digest": "d", "state_digest": "e", "device": "cpu"}
-    about |= {"learner": "naive", "stream": "x", "scenario": "class", "classes": ["a", 7, "c"]}
+    about |= {"learner": "naive", "stream": "x", "scenario": "class", "classes": ["a", 7, "c"], "test_samples": [14]}
     matrix = np.full((2, 1, 1), 50.0)
     result = Result(
         (0, 1), matrix, np.full((2, 1), nan), matrix_task_given=matrix, confusion=confusion, **about
@@ -160,3 +166,14 @@ def test_the_final_accuracy_of_the_class_scenario_is_that_of_all_test_samples():
     assert result["final_accuracy"]["values"] == pytest.approx([100 * 11 / 14] * 2)
     assert result["class_accuracy"] == {"a": [80, 80], "7": [75, 75], "c": [None, None]}
     assert result["confusion"] == confusion.tolist() and result["accuracy"]["values"] == [50, 50]
+
+
+def test_the_task_given_never_seems_to_hurt_because_tasks_differ_in_size():
+    """Both accuracies are over all test samples: 198 of the first task and two of the second."""
+    confusion = np.array([[[190, 8], [0, 2]]])
+    given = np.array([[[100.0, nan], [100 * 191 / 198, 100.0]]])
+    about = {key: [0, 0] for key in KEPT} | {"seconds": {}, "digest": "d", "state_digest": "e", "device": "cpu"}
+    about |= {"learner": "naive", "stream": "x", "scenario": "class", "classes": [0, 1], "test_samples": [198, 2]}
+    result = Result((0,), given, np.full((1, 2), nan), matrix_task_given=given, confusion=confusion, **about)
+    assert result.metrics["final_accuracy"]["values"] == [96.0]
+    assert result.metrics["final_accuracy_task_given"]["values"] == pytest.approx([96.5])

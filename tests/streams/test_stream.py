@@ -245,3 +245,14 @@ def test_how_data_is_read_does_not_change_its_checksum():
     frame = table()
     named, bare = Stream.split(frame, "kind"), Stream.split(frame[FEATURES].to_numpy(), frame["kind"].to_numpy(str))
     assert named.reading != bare.reading == Reading() and named.sha256 == bare.sha256
+
+
+def test_a_label_that_is_a_number_and_text_is_refused():
+    first, second = (vectors(8), [1, 2] * 4), (vectors(8), ["1", "x"] * 4)
+    with pytest.raises(InputError, match="label '1' was 1 in an earlier task; use numbers or text in all tasks"):
+        Stream.of([first, second], scenario="class")
+
+
+def test_a_test_class_without_training_samples_says_what_to_do():
+    with pytest.raises(InputError, match="class 2 has no sample in the training part; drop it from the test part"):
+        Stream.of([(vectors(8), [0, 1] * 4, vectors(9), [0, 1, 2] * 3)], scenario="class")

@@ -70,7 +70,7 @@ def fake_run(
     if until is None:
         result = Result(
             tuple(seeds), R, np.full(R.shape[:2], np.nan), **(untold(R, labels) if scenario == "class" else TOLD),
-            classes=labels,
+            classes=labels, test_samples=[40] * tasks,
             memory_floats=[1000 + 10 * t for t in range(tasks)], memory_samples=[0] * tasks,
             memory_bytes=[4000 + 40 * t for t in range(tasks)], transient_floats=[0] * tasks,
             seconds={"flow": 1.0, "evaluation": 0.5, "total": 2.0 + rng_seed}, digest="d" * 64, state_digest="e" * 64,
@@ -109,6 +109,7 @@ def fake_run_of(out, experiment, diagonals, bwts, health=(), **about):
     )
     R[:, *np.triu_indices(tasks, 1)] = np.nan
     kept = {"memory_floats": [100] * tasks, "memory_samples": [0] * tasks, "transient_floats": [0] * tasks}
+    kept |= {"test_samples": [20] * tasks}
     kept |= {"memory_bytes": [400] * tasks, "seconds": {"total": 12.5}, "device": "cpu"}
     kept |= TOLD | {"digest": "f" * 64, "state_digest": "e" * 64, "classes": list(range(2 * tasks))} | about
     names = {"learner": experiment.learner.name, "stream": experiment.stream.name}

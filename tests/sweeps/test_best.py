@@ -47,3 +47,12 @@ def test_the_winner_is_tested_without_a_validation_part():
 def test_without_a_result_or_a_metric_there_is_no_best(by, sentence):
     with pytest.raises(InputError, match=sentence):
         best(sweep(GRID).points(), Path("runs"), by)
+
+
+def test_without_the_task_points_are_compared_by_the_final_accuracy():
+    points = sweep(GRID, "stream.scenario=class").points()
+    finish(points[0], accuracy=90.0, final_accuracy=50.0)
+    finish(points[1], accuracy=80.0, final_accuracy=60.0)
+    found = best(points, Path("runs"))
+    assert (found.point, found.by, found.metric["mean"]) == (points[1], "final_accuracy", 60.0)
+    assert best(points, Path("runs"), "accuracy").point is points[0]
