@@ -62,8 +62,8 @@ def built_in():
 
 @functools.cache
 def on_digits(name, scenario="task"):
-    """The result of a learner on digits, as in result.json."""
-    if (scenario, name) in built_in():
+    """The result of a learner on digits, as in result.json; that of PRER from the command."""
+    if name == "prer":
         return built_in()[scenario, name]
     return learned(f"learner.name={name}", f"stream.scenario={scenario}")
 

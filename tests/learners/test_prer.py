@@ -23,8 +23,9 @@ from support.learners import (
 from prer import learn
 from prer.densities.gaussian import Gaussian
 from prer.learners import PRER, Naive
-from prer.learners.rehearsal import mixed
+from prer.learners.rehearsal import current, mixed
 from prer.nn.stacked import floats
+from prer.testing.streams import vectors
 from prer.testing.tensors import reachable_tensors
 
 
@@ -241,3 +242,64 @@ def test_health_is_that_of_the_answer():
     learn(stream, learner, seeds=1, device="cpu", observe=events.append, warned=True)
     found = [event["agreement"][0] for event in events if event["event"] == "health"]
     assert np.mean(found) > 0.8  # a head without training would be right in half of the cases
+
+
+# -- if nobody tells the task ------------------------------------------------------------------------------------------
+
+
+def after_two_tasks(**settings):
+    """PRER that has learned two tasks of blobs, and the state of its encoder and decoder after the first."""
+    stream = vectors(scenario="class")
+    learner = started(PRER(**TINY | settings), stream)
+    learner.learn(stream[0])
+    before = {name: p.clone() for name, p in learner.state().items()}
+    learner.learn(stream[1])
+    return stream, learner, before
+
+
+@pytest.mark.parametrize("encoder", ["rests", "continues"])
+def test_an_encoder_that_rests_keeps_its_weights_and_the_decoder_learns(encoder):
+    _, learner, before = after_two_tasks(encoder=encoder, anchor=1.0)
+    same = {name.partition(".")[0]: [] for name in before}
+    for name, tensor in learner.state().items():
+        if name in before and tensor.shape == before[name].shape:
+            same[name.partition(".")[0]].append(torch.equal(tensor, before[name]))
+    assert all(same["encoder"]) == (encoder == "rests")
+    assert not any(same["decoder"])
+
+
+def test_what_rests_is_not_reencoded():
+    """The density learns z itself, since E(D(z)) would differ from it."""
+    learner = PRER(**TINY, encoder="rests", reencode=True)
+    learner.tasks_, z = [range(2), range(2, 4)], torch.zeros(1, 3, 4)
+    assert current(learner, z, past=None) is z
+
+
+def test_the_head_that_grows_sees_every_class_equally_often(monkeypatch):
+    stream, seen = vectors(scenario="class"), []
+    learner = started(PRER(**TINY), stream)
+    for task in stream.tasks[:2]:
+        learner.learn(task)
+
+    def train(phase, networks, loss, feed, **how):
+        if phase == "head":
+            at, _, *replayed = feed(learner.address_ / "counted")
+            seen.append((at.shape[2], replayed[0]))
+
+    monkeypatch.setattr(learner, "train", train)
+    learner.learn(stream[2])
+    ((new, ids),) = seen
+    old = ids.shape[2]
+    assert abs(old - 2 * new) <= 1  # four old classes, two new ones
+    counts = torch.bincount(ids.flatten(), minlength=4).float()
+    assert (counts / counts.sum() - 0.25).abs().max() < 0.1
+
+
+def test_the_answer_of_the_density_is_the_most_likely_class():
+    stream, learner, _ = after_two_tasks(answer="density", density="gaussian")
+    x = torch.cat([task.samples(task.test_rows((0, 4)))[0] for task in stream.tasks[:2]], dim=1)
+    z = learner.encoder_(learner.inputs_(x))
+    each = [learner.density_.log_prob(z, torch.full(z.shape[:2], c)) for c in range(4)]
+    assert torch.equal(learner.predict(x, 0), torch.stack(each).argmax(0))
+    among = learner.predict(x, 0, [2, 3])
+    assert torch.equal(among, torch.stack(each[2:]).argmax(0) + 2)

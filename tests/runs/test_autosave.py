@@ -29,6 +29,7 @@ VARIANTS = [
     ("prer-variant", {"labels": "auxiliary", "restart": True}),
     ("prer-variant", {"schedule": "joint", "anchor": 1.0}),
     ("prer", {"density": "gaussian", "decay_autoencoder": True}),
+    ("prer", {"encoder": "rests", "answer": "density", "anchor": 1.0}),
     ("lwf", {"form": "classic"}),
     ("ewc", {"form": "online", "fisher": "empirical"}),
     ("replay", {"selection": "balanced"}),
