@@ -1,8 +1,7 @@
 """Classification by likelihood: the class under which an embedding is most likely.
 
-The log-likelihoods are used as they are. Subtracting the mean log-likelihood of each class was tried: it helps a flow
-that has learned little, loses many points with one that has learned enough, and was the best answer nowhere
-(`benchmarks/recentring.py`).
+The log-likelihoods are used as they are. Subtracting the mean log-likelihood of each class was tried: it helps only where
+the head is better anyway, and loses many points elsewhere (`benchmarks/recentring.py`).
 """
 
 # S seeds, B batch, K outputs

@@ -84,11 +84,11 @@ def test_the_page_has_the_accuracy_of_five_sizes(outcomes):
 
 
 def test_the_page_has_what_recentring_is_worth():
-    rows, found = table(PAGE, "answer", "digits", "MNIST", "KMNIST-10k", "SVHN-46k"), {}
-    for name in ("digits_cpu", "grey_h200", "svhn_h200"):
+    rows, found = table(PAGE, "answer", "digits", *ON), {}
+    for name in ("digits_cpu", "grey_h200", "svhn_h200", "cifar10_h200"):
         found |= json.loads((RECORDS / f"recentring_{name}.json").read_text())["accuracies"]
     for answer, row in zip(("head", "likelihood", "recentred"), rows.values(), strict=True):
-        assert row == [f"{np.mean(found[data][answer]):.2f}" for data in ("digits", "mnist", "kmnist", "svhn")]
+        assert row == [f"{np.mean(found[data][answer]):.2f}" for data in ("digits", *DATA)]
 
 
 @pytest.mark.parametrize(("file", "row"), [("published_class", "class"), ("published_pixels_cpu", "pixels")])
