@@ -1,7 +1,7 @@
 """Classification by likelihood: the class under which an embedding is most likely.
 
-The log-likelihoods are used as they are. Subtracting the mean log-likelihood of each class was tried: it helps only where
-the head is better anyway, and loses many points elsewhere (`benchmarks/recentring.py`).
+The log-likelihoods are used as they are. Subtracting the mean log-likelihood of each class was tried: it helps only
+where the head is better anyway, and loses many points elsewhere (`benchmarks/recentring.py`).
 """
 
 # S seeds, B batch, K outputs
