@@ -125,9 +125,9 @@ def test_accuracy_before_training_is_that_of_the_initial_weights(trained):
 @pytest.mark.parametrize(
     ("setting", "sentence"), [({"epochs": -3}, "epochs=-3: take"), ({"optimiser": "sdg"}, "choose one")]
 )
-def test_wrong_settings_are_refused(name, setting, sentence):
+def test_wrong_settings_are_refused(trained, setting, sentence):
     with pytest.raises(InputError, match=sentence):
-        learn(blobs(), make(name, **setting), seeds=1, device="cpu")
+        learn(blobs(), make(trained, **setting), seeds=1, device="cpu")
 
 
 def test_tasks_out_of_order_are_refused(name):

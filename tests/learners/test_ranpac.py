@@ -31,7 +31,7 @@ def test_scores_are_those_of_ridge_regression_on_the_random_features(stream, fea
 
 
 def test_fourier_features_approximate_a_gaussian_kernel():
-    learner = RanPAC(size=20_000, scale=0.5)
+    learner = RanPAC(size=20_000, features="fourier", scale=0.5)
     learner.start((1, 4, 4), (0, 1))
     x = torch.rand(2, 30, 16, dtype=torch.float64, generator=torch.Generator().manual_seed(0))
     h = learner._random(x)
