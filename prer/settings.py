@@ -140,10 +140,11 @@ def typed(value: Any, kind: Any, key: str) -> Any:
         if value in get_args(kind):
             return value
         raise InputError(f"{key}={value!r}: choose one of {', '.join(map(str, get_args(kind)))}")
-    if kind == int | Auto:
-        if value == "auto" or type(value) is int:
-            return value
-        raise InputError(f"{key}={value!r}: expected a whole number or auto")
+    if kind in (int | Auto, float | Auto):
+        number = int if kind == int | Auto else float
+        if value == "auto" or type(value) in (int, number):
+            return value if value == "auto" else number(value)
+        raise InputError(f"{key}={value!r}: expected {'a whole number' if number is int else 'a number'} or auto")
     if get_origin(kind) is tuple and isinstance(value, (list, tuple)):
         return tuple(typed(v, get_args(kind)[0], f"{key}[{i}]") for i, v in enumerate(value))
     wanted = kind if isinstance(kind, type) else get_args(kind)

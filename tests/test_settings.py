@@ -121,6 +121,7 @@ class Some:
 
     share: float = setting(0.5, "a share", low=0, high=1)
     count: int | Auto = setting("auto", "how many", low=1)
+    ridge: float | Auto = setting("auto", "a penalty", low=0)
     sizes: tuple[int, ...] = setting((3,), "sizes", low=1)
     fit: Literal["resize", "pad"] = setting("resize", "how")
     on: bool = setting(False, "whether")
@@ -197,3 +198,15 @@ def test_a_setting_by_both_of_its_names_is_refused():
     said = "^stream.draw is called stream.shuffle_seed now, and both are given; leave stream.draw out$"
     refused(said, stream={"shuffle": True, "draw": 3, "shuffle_seed": 3})
     refused(said, "stream={draw=3, shuffle_seed=3}")
+
+
+@pytest.mark.parametrize(("given", "read"), [("auto", "auto"), (2, 2.0), (0.5, 0.5)])
+def test_a_number_may_be_chosen_automatically(given, read):
+    ridge = build(Some, {"ridge": given}, "some", {}).ridge
+    assert ridge == read and type(ridge) is type(read)
+
+
+@pytest.mark.parametrize("wrong", ["much", True, [1.0]])
+def test_what_is_neither_a_number_nor_auto_is_refused(wrong):
+    with pytest.raises(InputError, match="expected a number or auto"):
+        build(Some, {"ridge": wrong}, "some", {})

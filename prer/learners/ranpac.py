@@ -14,7 +14,7 @@ from torch import Tensor
 
 from prer.address import Address
 from prer.learners.closed_form import ClosedForm
-from prer.settings import setting
+from prer.settings import Auto, setting
 from prer.training.loop import Observer
 
 
@@ -37,7 +37,12 @@ class RanPAC(ClosedForm):
         "width of that kernel, in units of the root of the number of inputs; for pixels, 0.3 is a good start",
         low=1e-6,
     )
-    ridge: float = setting(1e-4, "penalty, relative to the mean square of a random feature", low=1e-12, high=1e12)
+    ridge: float | Auto = setting(
+        "auto",
+        "penalty, relative to the mean square of a random feature; auto: 30 / number of samples",
+        low=1e-12,
+        high=1e12,
+    )
 
     def start(
         self, shape: Sequence[int], seeds: Sequence[int], device: str = "cpu", observe: Observer | None = None
@@ -50,19 +55,20 @@ class RanPAC(ClosedForm):
         self.shift_ = (2 * math.pi * _uniform(place / "shift", self.size)).unsqueeze(1).to(device)  # [S, 1, R]
 
     def shapes(self, classes: int, features: int) -> dict[str, tuple[int, ...]]:
-        """The sum of outer products of random features, and their sum for each class."""
-        return {"products": (self.size, self.size), "totals": (classes, self.size)}
+        """The number of samples, the sum of outer products of random features, and their sum for each class."""
+        return {"count": (), "products": (self.size, self.size), "totals": (classes, self.size)}
 
     def count(self, x: Tensor, member: Tensor) -> None:
         """Add samples to the sums."""
         h = self._random(x)
-        self.sums_.add(products=h.mT @ h, totals=member.mT @ h)
+        self.sums_.add(count=member.sum((1, 2)), products=h.mT @ h, totals=member.mT @ h)
 
     def solve(self) -> Tensor:
         """The weights [S, R, C]."""
         products, totals = self.sums_.get_buffer("products"), self.sums_.get_buffer("totals")
         # All features of black images are 0, and so is everything before the first sample.
-        penalty = self.ridge * products.diagonal(dim1=1, dim2=2).mean(1).clamp_min(1e-100)
+        ridge = 30 / self.sums_.get_buffer("count").clamp_min(1) if self.ridge == "auto" else self.ridge
+        penalty = ridge * products.diagonal(dim1=1, dim2=2).mean(1).clamp_min(1e-100)
         eye = torch.eye(self.size, dtype=products.dtype, device=products.device)
         return torch.linalg.solve(products + penalty[:, None, None] * eye, totals.mT)
 

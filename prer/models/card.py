@@ -30,7 +30,7 @@ CARD = """\
 |---|---|
 | Accuracy, per cent (all tasks seen so far, after each task) | {accuracy} |
 | BWT, points (change of a task's accuracy since it was learned) | {bwt} |
-| Final accuracy, per cent (all tasks, after the last one) | {final_accuracy} |
+| Final accuracy, per cent ({final}) | {final_accuracy} |
 
 It stores {samples} samples and {floats} numbers of past tasks.
 
@@ -43,7 +43,7 @@ It stores {samples} samples and {floats} numbers of past tasks.
 
 ## Use
 
-    prer predict MODEL FILE --task 1
+    prer predict MODEL FILE{task}
 {sample}
 The tensors are in `model.safetensors`, their description in `model.json`; no file contains code. The run's folder
 contains the experiment as `experiment.toml`; to repeat it:
@@ -66,6 +66,9 @@ def card(learner: Learner, result: Mapping[str, Any], *, name: str, data: str, s
     about = f", {entry.title} (licence: {entry.licence}; {entry.source})" if entry else ", licence unknown"
     one_head = len({task.head for task in stream}) == 1
     heads = "It has one head for all tasks." if one_head else "Each task has its own head: give the task of a sample."
+    by_class = stream[0].scenario == "class"
+    if by_class:
+        heads = "Nobody needs to tell the task of a sample; `--task` limits the answers to the classes of that task."
     label = shlex.quote(shown(str(stream[0].labels[0]), 300))
     lines = [f"{task.index + 1}. {', '.join(map(_escaped, task.labels))}" for task in stream]
     metrics = ("accuracy", "bwt", "final_accuracy")
@@ -83,6 +86,8 @@ def card(learner: Learner, result: Mapping[str, Any], *, name: str, data: str, s
         samples=result["memory_samples"][-1],
         floats=f"{result['memory_floats'][-1]:,}",
         heads=heads,
+        final="all classes, after the last task" if by_class else "all tasks, after the last one",
+        task="" if by_class else " --task 1",
         sample=f"    prer sample MODEL --class {label} -n 16\n" if isinstance(learner, Generates) else "",
     )
 

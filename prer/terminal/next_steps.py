@@ -17,6 +17,8 @@ def next_steps(settings: Sequence[str], options: Sequence[str], out: Path, new: 
         out: the folder that holds its run folder.
         new: whether settings make a valid experiment that has not been run.
     """
+    from prer.presets import CLOSED_FORMS
+
     tries = {
         (*_fitting(settings, "prer"), "learner.name=prer"): "PRER: remembers old tasks without stored samples",
         (
@@ -29,7 +31,9 @@ def next_steps(settings: Sequence[str], options: Sequence[str], out: Path, new: 
         ): "the upper reference: training on the data of all tasks together",
         (*settings, "learner.density=gaussian"): "a Gaussian for each class instead of the flow",
     }
-    if not any(word.startswith("stream.kind") for word in settings):
+    if not any(
+        word.startswith("stream.kind") or word.removeprefix("learner.name=") in CLOSED_FORMS for word in settings
+    ):
         closed = (*_scenario(_fitting(settings, "ranpac")), "learner.name=ranpac")
         tries[closed] = "a closed form, if nobody tells the task: fast, and often better on small data"
     steps = {shlex.join(["prer", "run", *words, *options]): what for words, what in tries.items() if new(words)}

@@ -140,7 +140,8 @@ def metrics_table(result: dict[str, Any], naive: dict[str, Any] | None = None) -
         table.add_row(f"Final accuracy, {_classes(result)}", *(plus_minus(final_accuracy(row)) for row in rows))
         means = (row.get("average_incremental_accuracy") for row in rows)
         table.add_row("Average incremental accuracy", *("-" if mean is None else plus_minus(mean) for mean in means))
-        table.add_row("Final accuracy, task given", *(plus_minus(_task_given(row)) for row in rows))
+        if not _alone(result):
+            table.add_row("Final accuracy, task given", *(plus_minus(_task_given(row)) for row in rows))
     for key, label in (("accuracy", "Accuracy"), ("bwt", "BWT")):
         table.add_row(label, *(plus_minus(row[key]) for row in rows))
     table.add_row("samples kept", *(str(row["memory_samples"][-1]) for row in rows))
@@ -171,6 +172,11 @@ def _task_given(result: Mapping[str, Any]) -> dict[str, Any]:
     return result.get("final_accuracy_task_given") or _last_row(
         result["matrix_task_given"] if is_class(result) else result["matrix"]
     )
+
+
+def _alone(result: Mapping[str, Any]) -> bool:
+    """Whether each task has a single class, so that nothing is left to predict if the task is given."""
+    return len(result["classes"]) <= len(result["matrix"][0]) and _task_given(result)["mean"] == 100
 
 
 def _bytes(result: Mapping[str, Any]) -> str:
@@ -293,7 +299,8 @@ def _meaning_of_classes(result: dict[str, Any], naive: dict[str, Any] | None, ch
     beside = None if naive is None else final_accuracy(naive)["mean"]
     if beside is not None:
         text += f"; naive training: {beside:.1f} %"
-    text += f"). With the task given, it is {given:.1f} %.{_worst_class(result)}"
+    text += ")." if _alone(result) else f"). With the task given, it is {given:.1f} %."
+    text += _worst_class(result)
     if beside is not None and beside > final:
         text += " Naive training reaches a higher accuracy, so this run needs more training."
     return f"{text} Stored samples of old tasks: {result['memory_samples'][-1]}."

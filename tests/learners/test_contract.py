@@ -43,7 +43,7 @@ def test_keeps_its_memory_promise(name):
         encoder, head = 5 * 16 + 16 + 16 * 16 + 16, 16 * 8 + 8 + 8 * 8 + 8 + 8 * 2 + 2
         assert result.memory_floats == [2 * (encoder + heads * head) for heads in (1, 2, 3)]
     # Sums over samples, for each class and in all: of 1, features, their squares or products; RanPAC has 32 of its own.
-    sums = {"ncm": (1 + 5, 5), "slda": (1 + 5, 25), "ranpac": (32, 32 * 32)}
+    sums = {"ncm": (1 + 5, 5), "slda": (1 + 5, 25), "ranpac": (32, 1 + 32 * 32)}
     if name in sums:
         assert result.memory_floats == [classes * sums[name][0] + sums[name][1] for classes in (2, 4, 6)]
 

@@ -61,5 +61,19 @@ def test_the_projection_is_normal_and_that_of_the_seed():
 def test_the_projection_is_neither_saved_nor_counted():
     learner = RanPAC(size=10)
     result = learn(pictures(), learner, seeds=1, device="cpu")
-    assert {name for name in learner.state() if not name.startswith("inputs")} == {"sums.products", "sums.totals"}
-    assert result.memory_floats[-1] == 10 * 10 + 6 * 10
+    assert {name for name in learner.state() if not name.startswith("inputs")} == {
+        "sums.count",
+        "sums.products",
+        "sums.totals",
+    }
+    assert result.memory_floats[-1] == 1 + 10 * 10 + 6 * 10
+
+
+def test_the_ridge_of_few_samples_is_larger():
+    """By default 30 / n: the same penalty for each feature, however many samples there are."""
+    stream = pictures(scenario="class")
+    learners = [started(RanPAC(size=32, ridge=ridge), stream) for ridge in ("auto", 30 / 38)]
+    for learner in learners:
+        learner.learn(stream[0])
+    assert stream[0].size[0] == 38
+    torch.testing.assert_close(learners[0].solve(), learners[1].solve())

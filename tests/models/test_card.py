@@ -17,3 +17,10 @@ def test_only_the_card_of_a_generating_learner_has_the_command_to_sample(finishe
     naive = finished_run(tmp_path, "learner.name=naive", "learner.epochs=0")
     assert "prer sample MODEL --class 0" in (finished / "model" / "README.md").read_text()
     assert "prer sample" not in (naive / "model" / "README.md").read_text()
+
+
+def test_the_card_of_a_head_that_has_grown_names_no_task(tmp_path):
+    folder = finished_run(tmp_path, "learner.name=ncm", "stream.scenario=class")
+    card = (folder / "model" / "README.md").read_text()
+    assert "    prer predict MODEL FILE\n" in card and "all classes, after the last task" in card
+    assert "Nobody needs to tell the task of a sample" in card

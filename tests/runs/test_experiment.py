@@ -200,8 +200,8 @@ def values_of(kind, meta):
     low, high = meta["low"], meta["high"]
     if kind is bool:
         return st.booleans()
-    if kind == int | Auto:
-        return st.just("auto") | values_of(int, meta)
+    if kind in (int | Auto, float | Auto):
+        return st.just("auto") | values_of(int if kind == int | Auto else float, meta)
     if kind is int:
         return st.integers(low, 2**70 if high is None else high)
     if kind is float:

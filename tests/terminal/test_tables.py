@@ -4,7 +4,7 @@ import json
 import re
 
 import pytest
-from support.fake_runs import fake_run
+from support.fake_runs import fake_run, forge_result
 from support.terminal import health, log, shown
 
 from prer.runs.folder import RunFolder
@@ -278,3 +278,12 @@ def test_runs_with_and_without_the_task_are_in_one_table(tmp_path):
         "class",
         "task",
     ]
+
+
+def test_the_task_given_is_left_out_where_it_says_the_class(tmp_path):
+    run = without_task(tmp_path, tasks=3, labels=["a", "b", "c"])
+    forge_result(run.path, matrix_task_given=[[[100.0] * 3] * 3] * 3, final_accuracy_task_given=spread(100.0))
+    show_result(console := log(200), RunFolder(run.path))
+    out = " ".join(console.file.getvalue().split())
+    assert "Final accuracy, all 3 classes" in out and "Final accuracy, task given" not in out
+    assert "are classified correctly after the last task (chance level: 33.3 %). The worst class" in out
