@@ -364,21 +364,21 @@ def _whole(result: dict[str, Any]) -> bool:
 def _whole_scenario(result: dict[str, Any], tasks: int) -> bool:
     """Whether the keys that only later versions write have the expected types and shapes, as far as they exist."""
     scenario = result.get("scenario", "task")
-    metrics = [result[key] for key in ("final_accuracy", "average_incremental_accuracy") if result.get(key) is not None]
+    main = ("final_accuracy", "average_incremental_accuracy")
+    metrics = [result[key] for key in (*main, "final_accuracy_task_given") if result.get(key) is not None]
     return (
         scenario in ("task", "class", "domain")
         and all(_is_amount(metric[part]) for metric in metrics for part in ("mean", "std"))
         and ("memory_bytes" not in result or _all(_is_size, result["memory_bytes"], tasks))
-        and (scenario != "class" or _whole_classes(result, tasks, len(metrics)))
+        and (scenario != "class" or (all(result[key] for key in main) and _whole_classes(result, tasks)))
     )
 
 
-def _whole_classes(result: dict[str, Any], tasks: int, metrics: int) -> bool:
+def _whole_classes(result: dict[str, Any], tasks: int) -> bool:
     """Whether the results about classes, in the scenario "class", have the expected types and shapes."""
     classes, by_label, seeds = result["classes"], result["class_accuracy"], len(result["seeds"])
     return (
-        metrics == 2
-        and len(classes) > 0
+        len(classes) > 0
         and _all(lambda label: type(label) in (int, str), classes, len(classes))
         and list(by_label) == [str(label) for label in classes]
         and _all(_is_share, list(by_label.values()), len(classes), seeds)
