@@ -252,3 +252,26 @@ def test_a_result_is_not_shown_for_changed_data(capsys, tmp_path):
     assert "the data has changed" in refused(capsys, *run)
     (tmp_path / "d.npz").unlink()
     assert "Run folder" in said(capsys, *run)  # what is known can still be looked at
+
+
+# -- if nobody tells the task ------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("settings", "sentence"),
+    [
+        (["stream.kind=permuted"], "stream.scenario applies only with stream.kind='split'"),
+        (["learner.name=naive", "learner.answer=density"], "it is a setting of prer, not of naive"),
+        (["learner.name=slda", "learner.answer=density"], "it is a setting of prer, not of slda"),
+        (["stream.data=nan.csv"], "has no label; drop the row or label it"),
+        (["stream.data=test.npz"], "class 2 has no sample in the training part; drop it from the test part"),
+        (["learner.name=slda", "stream.flip=true"], "have no effect on slda, which trains nothing; leave them out"),
+        (["stream.classes_per_task=0"], "take 1 or more"),
+    ],
+)
+def test_bad_input_without_the_task_is_one_sentence_and_leaves_no_folder(capsys, settings, sentence):
+    x, rng = np.zeros((12, 3)), np.random.default_rng(0)
+    Path("nan.csv").write_text("a,b,kind\n1,2,x\n3,4,\n1,2,y\n")
+    np.savez("test.npz", x_train=rng.normal(size=(8, 3)), y_train=[0, 1] * 4, x_test=x[:6], y_test=[0, 1, 2] * 2)
+    assert sentence in refused(capsys, "run", "stream.scenario=class", *settings)
+    assert not Path("runs").exists()
