@@ -234,8 +234,8 @@ class PRER(Learner):
         return self.scores_of(self.encoder_(self.inputs_(x)), head)
 
     def scores_of(self, z: Tensor, head: int) -> Tensor:
-        """The same for embeddings [S, B, D]."""
-        by_head = self.answer == "head"
+        """The same for embeddings [S, B, D]; before the first task is learned, those of the head."""
+        by_head = self.answer == "head" or not self.density_.counts.shape[1]
         return self.heads_[head](z) if by_head else likelihoods(self.density_, z, outputs_of(self, head))
 
     def recognise(self, x: Tensor) -> Tensor:
