@@ -48,7 +48,7 @@ RENAMED: dict[str, str] = {}
 LEARNERS_RENAMED = {"prer-variant": "prer"}  # by NEW, in result.json
 # Keys of results and events that OLD did not write.
 ADDED = ("scenario", "classes", "matrix_task_given", "confusion", "class_accuracy", "average_incremental_accuracy")
-ADDED += ("memory_bytes", "state_digest")
+ADDED += ("memory_bytes", "state_digest", "test_samples")
 
 IGNORED = ("seconds", "version", "sha256", *ADDED)  # in results and events; sha256 covers the seconds
 KERNELS = ("on", "off")
