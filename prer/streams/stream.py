@@ -280,14 +280,15 @@ def _task(
 ) -> Task:
     """Make the next task; `first` is the number of its first class."""
     check_parts(pool, labels)
-    _check_types(labels, earlier)
     owner = earlier[-1] if earlier and scenario == "class" else _owner(earlier, labels)
     if len(labels) < (2 if owner is None and scenario != "class" else 1):
         few = f"one class, {labels[0]!r}; at least two are needed, or scenario='class'" if labels else "no class"
         raise InputError(f"task {len(earlier) + 1} has {few}")
-    heads = 1 + max((task.head for task in earlier), default=-1)
-    head = heads if owner is None else owner.head
-    places = {label: place for task in earlier if task.head == head for label, place in _places_of(task).items()}
+    if owner is None or scenario == "class":  # otherwise the owner knows all labels, and there may be many tasks
+        _check_types(labels, earlier)
+    head = 1 + max((task.head for task in earlier), default=-1) if owner is None else owner.head
+    known = earlier if scenario == "class" else [] if owner is None else [owner]
+    places = {label: place for task in known for label, place in _places_of(task).items()}
     for label in labels:
         places.setdefault(label, len(places))
     split = Split(tuple(pool.rows[label] for label in labels), first, pool.held, pool.share)
