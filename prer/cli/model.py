@@ -46,10 +46,10 @@ def predict(model: Path, file: Path, task: int | None) -> None:
     prer predict runs/digits-prer-3361c516 my/file.npz --task 2
     prer predict runs/pets-prer-0a1b2c3d my/photos
     """
-    from prer.models.model import Model
+    from prer.models.folder import load
     from prer.models.samples import samples
 
-    known = Model(model)
+    known = load(model)
     if known.viewed:
         raise InputError(
             "the model was trained on permuted or rotated samples; "
@@ -106,7 +106,7 @@ def sample(
     \b
     prer sample runs/digits-prer-3361c516 --class 3 -n 16 -o threes.png
     """
-    from prer.models.model import Model
+    from prer.models.folder import load
     from prer.models.samples import write
 
-    echo(f"Written: {write(Model(model).sample(label, count, task, seed, noise_seed), label, file)}")
+    echo(f"Written: {write(load(model).sample(label, count, task, seed, noise_seed), label, file)}")

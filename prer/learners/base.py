@@ -43,6 +43,7 @@ class Learner(ABC):
 
     name: ClassVar[str]
     capturable: ClassVar[bool] = True  # whether a step may be captured as a CUDA graph
+    keeps_tasks: ClassVar[bool] = False  # whether tasks are the memory, so that `restore` needs them with their data
 
     channels: tuple[int, ...] = setting((12, 24, 48), "filters of each convolution (images)", low=1, high=65_536)
     hidden: tuple[int, ...] = setting((128, 64), "width of each hidden layer (vectors)", low=1, high=65_536)

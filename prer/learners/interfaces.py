@@ -62,5 +62,5 @@ class Recognises(Protocol):
     """A learner that can predict without being told the task."""
 
     def recognise(self, x: Tensor) -> Tensor:
-        """Predicted class ids [S, B] of inputs [S, B, ...] whose task is unknown."""
+        """Scores of all class ids [S, B, C] for inputs [S, B, ...] whose task is unknown; the largest is predicted."""
         ...

@@ -22,6 +22,7 @@ class Joint(Learner):
     """Keeps the data of all tasks and trains on all of it; also called cumulative."""
 
     name = "joint"
+    keeps_tasks = True
 
     restart: bool = setting(
         False, "train from initial weights after each task; going on from the old ones may generalise far worse"

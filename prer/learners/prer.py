@@ -239,8 +239,8 @@ class PRER(Learner):
         return self.heads_[head](z) if by_head else likelihoods(self.density_, z, outputs_of(self, head))
 
     def recognise(self, x: Tensor) -> Tensor:
-        """Ids of the classes under which the embeddings are most likely [S, B], by the density; no head is used."""
-        return self.density_.log_probs(self.encoder_(self.inputs_(x)), range(self.tasks_[-1].stop)).argmax(2)
+        """Log-likelihoods of all class ids [S, B, C], by the density; no head is used."""
+        return self.density_.log_probs(self.encoder_(self.inputs_(x)), range(self.tasks_[-1].stop))
 
     @torch.no_grad()
     def generate(self, ids: Tensor, address: Address) -> Tensor:

@@ -1,104 +1,132 @@
-"""Saved models: they predict and generate, and can be loaded without the run and its data."""
+"""A model: a learner with what it has learned, and how its data is read. It predicts, generates and learns more."""
 
-# S seeds, n samples, C classes
+# S seeds, n samples, L labels, C classes
 
 from __future__ import annotations
 
-import json
-from collections import Counter
+import copy
+import hashlib
 from collections.abc import Sequence
-from pathlib import Path
-from typing import Any, get_args
+from dataclasses import replace
+from typing import Any, Self, get_args
 
+import numpy as np
 import torch
-from safetensors import SafetensorError
-from safetensors.torch import load, save
 from torch import Tensor
 
-from prer.address import as_seeds
+from prer.address import as_device, as_seeds
 from prer.data.arrays import as_samples
 from prer.data.frames import features_of, is_frame
 from prer.data.reading import Reading
-from prer.disk import content, durable, room
 from prer.errors import InputError
-from prer.learners import Learner
-from prer.learners.interfaces import Generates, Recognises, generator_of
-from prer.learners.registry import find
-from prer.migration import present, present_name
-from prer.settings import build, values_of
-from prer.streams.stream import Stream
+from prer.learners.base import Learner
+from prer.learners.fading import Health
+from prer.learners.interfaces import Recognises, generator_of
+from prer.models.samples import as_data
 from prer.streams.task import Label, Scenario, Task, Together
+from prer.streams.transforms import Moves
 from prer.text import did_you_mean
-from prer.training.computing import rows_at_once
-from prer.version import __version__
-
-MOST_JSON = 2**26  # bytes of the file that describes the tensors
-SAMPLES = 8  # samples of each class that are saved for inspection
-MOST_CLASSES = 20  # the oldest: people want to see what has been remembered longest
-# What a forged file may raise; torch reports impossible shapes as a RuntimeError, and RecursionError is one.
-UNREADABLE = (OSError, SafetensorError, ValueError, LookupError, TypeError, AttributeError, RuntimeError)
-
-
-def save_model(path: Path, learner: Learner, stream: Stream, card: str = "") -> None:
-    """Save a learner: tensors as safetensors, their description as JSON, and a model card."""
-    path.mkdir(exist_ok=True)
-    tensors = {name: tensor.detach().cpu().contiguous() for name, tensor in learner.state().items()}
-    durable(path / "model.safetensors", save(tensors))
-    keys = ("labels", "head", "outputs", "width")
-    tasks = [{key: getattr(task, key) for key in keys} | {"view": task.view is not None} for task in stream]
-    about = {
-        "learner": learner.name,
-        "settings": values_of(learner),
-        "seeds": learner.address_.seeds,
-        "shape": stream.shape,
-        "scenario": stream[0].scenario,
-    }
-    about |= {"notes": learner.notes_, "tasks": tasks, "reading": stream.reading.to_json(), "version": __version__}
-    durable(path / "model.json", (json.dumps(about, indent=1) + "\n").encode())
-    durable(path / "README.md", card.encode())
-
-
-def load_tensors(learner: Learner, tasks: Sequence[Task], path: Path) -> None:
-    """Restore a saved learner into one that has just started."""
-    tensors = load(content(path / "model.safetensors", room()))
-    notes = json.loads(content(path / "model.json", MOST_JSON)).get("notes", {})
-    if not all(tensor.isfinite().all() for tensor in tensors.values() if tensor.is_floating_point()):
-        raise ValueError("it contains NaN or infinite values")
-    learner.restore(tasks, tensors, notes)
+from prer.training.computing import computing, rows_at_once
+from prer.training.loop import Loop, Observer
 
 
 class Model:
-    """A learner as it was at the end of a run, from its folder `model/` alone.
+    """A learner with what it has learned, and how its data is read.
 
-    Args:
-        folder: a run's folder, or its `model/`.
+    Attributes:
+        learner: the learner; it has started if there are tasks.
+        seeds: the seeds, whose probabilities are averaged.
+        device: where it computes.
+        scenario: what is asked at test time.
+        tasks: what was learned, without the data, unless the learner's memory is the tasks themselves.
+        lessons: for each task, what is known about it: when it was learned, from how many samples of each class.
+        reading: how its data is read; fixed by the first task.
+        health: share of the samples of each class that the memory recognises, by label.
+        history: later events, such as scores, as plain values.
     """
 
-    def __init__(self, folder: Path) -> None:
-        path = folder / "model" if (folder / "model").is_dir() else folder
+    def __init__(
+        self, learner: Learner, seeds: int | Sequence[int] = 1, device: str = "auto", scenario: Scenario = "class"
+    ) -> None:
+        if scenario not in get_args(Scenario):
+            raise InputError(f"scenario={scenario!r}: choose one of {', '.join(get_args(Scenario))}")
+        self.learner, self.seeds, self.device, self.scenario = learner, as_seeds(seeds), as_device(device), scenario
+        self.tasks: list[Task] = []
+        self.lessons: list[dict[str, Any]] = []
+        self.reading = Reading()
+        self.health: dict[Label, float] = {}
+        self.history: list[dict[str, Any]] = []
+
+    @classmethod
+    def learned(cls, learner: Learner, tasks: Sequence[Task], health: Health | None = None) -> Self:
+        """The model of a learner that has learned these tasks in a run."""
+        address = learner.address_
+        model = cls(learner, address.seeds, address.device, tasks[0].scenario)
+        model.reading = replace(tasks[0].reading, shape=tuple(learner.shape_))
+        model.tasks = [model._kept(task) for task in tasks]
+        model.lessons = [lesson_about(task, address.seeds[0]) for task in tasks]
+        model.health = dict(health.shares) if health else {}
+        return model
+
+    # -- learning ------------------------------------------------------------------------------------------------
+
+    def learn(self, task: Task, observe: Observer | None = None) -> list[str]:
+        """Learn one more task, and return warnings in words; if this fails, the model is as it was.
+
+        Args:
+            task: the task, made from the tasks so far (see `lesson_of`).
+            observe: called with a dictionary for every event.
+        """
+        first, health = not self.tasks, Health(observe)
+        before = {} if first else {name: tensor.clone() for name, tensor in self.learner.state().items()}
+        notes = {} if first else copy.deepcopy(self.learner.notes_)
+        task = task.to(self.device)
         try:
-            about = json.loads(content(path / "model.json", MOST_JSON))
-            scenario = about.get("scenario", "task")  # older models do not have it
-            self.tasks = [_known(i, task, about["shape"], scenario) for i, task in enumerate(about["tasks"])]
-            self.reading = Reading.of(about.get("reading", {}), about["shape"])  # older models do not have it
-            self.viewed = any(task["view"] for task in about["tasks"])  # permuted or rotated
-            kind, settings = present_name(present(about["settings"], about["learner"]), about["learner"])
-            self.learner: Learner = build(find(kind), settings, "settings", {})
-            self.learner.start(about["shape"], as_seeds(about["seeds"]))
-            load_tensors(self.learner, self.tasks, path)
-        except FileNotFoundError:
-            raise InputError(f"{folder} contains no model; give the folder of a finished run, or its model/") from None
-        except UNREADABLE as error:
-            raise InputError(f"the model in {path} cannot be read: {error}") from None
+            with computing(self.device):
+                if first:
+                    self.learner.start(task.x.shape[1:], self.seeds, self.device)
+                self.learner.loop_ = Loop(health)
+                self.learner.learn(task)
+        except BaseException:
+            if not first:
+                self.learner.start(self.learner.shape_, self.seeds, self.device)
+                self.learner.restore(self.tasks, before, notes)
+            raise
+        finally:
+            if hasattr(self.learner, "loop_"):
+                self.learner.loop_ = Loop()
+        if first:
+            self.reading = replace(task.reading, shape=tuple(task.x.shape[1:]))
+        self.tasks.append(self._kept(task))
+        self.lessons.append(lesson_about(task, self.seeds[0]))
+        warned = health.finish(task.index)
+        self.health |= health.shares
+        return warned
+
+    def _kept(self, task: Task) -> Task:
+        """What the model keeps of a task that is learned."""
+        return task if self.learner.keeps_tasks else without_data(task)
+
+    # -- predictions ---------------------------------------------------------------------------------------------
 
     @property
     def labels(self) -> list[Label]:
-        """The name of each class."""
+        """The name of each class id, in order of arrival."""
         return self.learner.labels_
 
+    @property
+    def viewed(self) -> bool:
+        """Whether some task was permuted or rotated."""
+        return any(lesson["view"] for lesson in self.lessons)
+
+    def answers(self, task: int | None = None) -> list[Label]:
+        """Labels that can be predicted; for a task, those of its head, or its own if the head has grown."""
+        self._check(task)
+        return list(dict.fromkeys(self._names(task).values()))
+
     @torch.no_grad()
-    def predict(self, x: Any, task: int | None = None) -> tuple[list[Label], list[float]]:
-        """Label of each sample by majority vote of the seeds, and the share of seeds that agree.
+    def log_probabilities(self, x: Any, task: int | None = None) -> Tensor:
+        """Log-probability of each of the labels `answers(task)` by each seed [S, n, L].
 
         Args:
             x: samples of the learned shape; for a permuted or rotated task, already permuted or rotated. The columns of
@@ -109,13 +137,28 @@ class Model:
         """
         x = self._fitting(x)
         self._check(task)
-        names = self._names(task)
-        answers = []
-        for part in x.split(rows_at_once(self.learner.address_)):
-            same = part.expand(len(self.learner.address_.seeds), *part.shape)
-            answers += self._answers(same, task).T.tolist()
-        most = [Counter(of_seeds).most_common(1)[0] for of_seeds in answers]
-        return [names[answer] for answer, _ in most], [count / len(self.learner.address_.seeds) for _, count in most]
+        names, address = self._names(task), self.learner.address_
+        columns = {label: place for place, label in enumerate(self.answers(task))}
+        place = torch.tensor([columns[name] for name in names.values()], device=address.device)
+        found = []
+        for part in x.split(rows_at_once(address)):
+            same = part.to(address.device).expand(len(address.seeds), *part.shape)
+            each = self._scores(same, task)[..., list(names)].double().log_softmax(-1)
+            found.append(each if len(columns) == len(names) else _summed(each, place, len(columns)))
+        return torch.cat(found, dim=1)
+
+    def predict(self, x: Any, task: int | None = None) -> tuple[list[Label], list[float]]:
+        """Label of each sample by the mean probability of the seeds, and the share of seeds that predict it.
+
+        Args:
+            x: as in `log_probabilities`.
+            task: as in `log_probabilities`.
+        """
+        each = self.log_probabilities(x, task)
+        best = each.logsumexp(0).argmax(-1)
+        shares = (each.argmax(-1) == best).double().mean(0)
+        answers = self.answers(task)
+        return [answers[place] for place in best.tolist()], shares.tolist()
 
     @torch.no_grad()
     def sample(
@@ -135,33 +178,28 @@ class Model:
         known = {str(self.labels[i]): i for i in ids}
         if str(label) not in known:
             raise InputError(f"unknown class {str(label)!r}{did_you_mean(str(label), known)}")
-        if not 0 <= seed < len(self.learner.address_.seeds):
-            raise InputError(f"seed {seed} does not exist; give 0 to {len(self.learner.address_.seeds) - 1}")
+        if not 0 <= seed < len(self.seeds):
+            raise InputError(f"seed {seed} does not exist; give 0 to {len(self.seeds) - 1}")
         address = self.learner.address_
-        asked = torch.full((len(address.seeds), count), known[str(label)], device=address.device)
+        asked = torch.full((len(self.seeds), count), known[str(label)], device=address.device)
         return as_data(self.learner, generator_of(self.learner).generate(asked, address / "sample" / noise_seed))[seed]
 
-    def answers(self, task: int | None = None) -> list[Label]:
-        """Labels that can be predicted; for a task, those of its head, or its own if the head has grown."""
-        self._check(task)
-        return list(self._names(task).values())
+    def _scores(self, x: Tensor, task: int | None) -> Tensor:
+        """Scores of the head that predicts, or of class ids if no task is given and there are several heads."""
+        if task is not None or self._one_head:
+            return self.learner.scores(x, self.tasks[(task or 1) - 1].head)
+        if not isinstance(self.learner, Recognises):
+            raise InputError(f"{self.learner.name} cannot tell tasks apart; say which it is, 1 to {len(self.tasks)}")
+        return self.learner.recognise(x)
 
     def _names(self, task: int | None) -> dict[int, Label]:
-        """Label of each answer: of an output of the head that predicts, or of a class id if there are several heads."""
+        """Label of each score: of an output of the head that predicts, or of a class id if there are several heads."""
         if task is None and not self._one_head:
             return dict(enumerate(self.labels))
         asked = self.tasks[(task or 1) - 1]
         alone = task is not None and asked.scenario == "class"
         of_head = [asked] if alone else [known for known in self.tasks if known.head == asked.head]
         return {output: label for t in of_head for output, label in zip(t.outputs, t.labels, strict=True)}
-
-    def _answers(self, x: Tensor, task: int | None) -> Tensor:
-        """Output of the head that predicts, or class id if no task is given and there are several heads [S, B]."""
-        if task is not None or self._one_head:
-            return self.learner.predict(x, self.tasks[(task or 1) - 1].head, [*self._names(task)])
-        if not isinstance(self.learner, Recognises):
-            raise InputError(f"{self.learner.name} cannot tell tasks apart; say which it is, 1 to {len(self.tasks)}")
-        return self.learner.recognise(x)
 
     @property
     def _one_head(self) -> bool:
@@ -176,7 +214,11 @@ class Model:
         if is_frame(x):
             x = features_of(x, self.reading)
         is_bytes = str(getattr(x, "dtype", "")).endswith("uint8")  # a single image may be dark
-        x = self.reading.fitted(as_samples(x, may_be_dark=is_bytes))
+        return self.fitted(as_samples(x, may_be_dark=is_bytes))
+
+    def fitted(self, x: Tensor) -> Tensor:
+        """Convert validated samples to the size and channels that were learned, and check their shape."""
+        x = self.reading.fitted(x)
         shape = tuple(self.learner.shape_)
         if tuple(x.shape[1:]) != shape:
             wanted, given = ("x".join(map(str, s)) for s in (shape, x.shape[1:]))
@@ -186,33 +228,33 @@ class Model:
         return x
 
 
-def save_samples(folder: Path, learner: Learner) -> None:
-    """Save generated samples of each class after a task, from the first seed, for inspection."""
-    if not isinstance(learner, Generates):
-        return
-    classes, task = min(learner.tasks_[-1].stop, MOST_CLASSES), len(learner.tasks_)
-    ids = torch.arange(classes, device=learner.address_.device).repeat_interleave(SAMPLES)
-    with torch.no_grad():
-        made = learner.generate(ids.expand(len(learner.address_.seeds), -1), learner.address_ / "shown" / task)
-    folder.mkdir(exist_ok=True)
-    samples = as_data(learner, made)[0].unflatten(0, (classes, SAMPLES)).cpu().contiguous()
-    durable(folder / f"task-{task}.safetensors", save({"samples": samples}))
+def digest_of(learner: Learner, matrix: np.ndarray | None = None) -> str:
+    """sha256 over everything a learner has learned: two with the same digest are in the same state.
+
+    With the accuracy matrix of a run, this is the digest of the run.
+    """
+    sha = hashlib.sha256(b"" if matrix is None else np.ascontiguousarray(matrix).tobytes())
+    for name, tensor in sorted(learner.state().items()):
+        sha.update(f"{name} {tensor.dtype} {tuple(tensor.shape)}".encode())
+        sha.update(tensor.detach().cpu().contiguous().numpy().tobytes())
+    return sha.hexdigest()
 
 
-def as_data(learner: Learner, x: Tensor) -> Tensor:
-    """Convert network inputs [S, n, ...] back to the scale of the data: images to bytes, vectors unstandardised."""
-    if len(learner.shape_) == 1:
-        return x * learner.inputs_.std.unsqueeze(1) + learner.inputs_.mean.unsqueeze(1)
-    return (x.clamp(0, 1) * 255).round().to(torch.uint8)
+def without_data(task: Task) -> Task:
+    """A task of which only its labels and its place in the head are known."""
+    nothing = {"x": torch.empty(0, *task.x.shape[1:]), "y": torch.empty(0, dtype=torch.long), "split": Together(())}
+    return replace(task, **nothing, view=None, moves=Moves())
 
 
-def _known(index: int, task: dict[str, Any], shape: Sequence[int], scenario: Scenario) -> Task:
-    """A task without data, to restore a saved model."""
-    labels, outputs = tuple(task["labels"]), tuple(map(int, task["outputs"]))
-    if len(labels) != len(outputs):
-        raise ValueError(f"task {index + 1} has {len(labels)} labels and {len(outputs)} outputs")
-    if scenario not in get_args(Scenario):
-        raise ValueError(f"its scenario is {scenario!r}")
-    nothing = {"x": torch.empty(0, *shape), "y": torch.empty(0, dtype=torch.long), "split": Together(())}
-    place = {"head": int(task["head"]), "outputs": outputs, "width": int(task["width"]), "scenario": scenario}
-    return Task(index, labels, **nothing, **place)
+def lesson_about(task: Task, seed: int) -> dict[str, Any]:
+    """What is known about a task that is learned; the number of samples of each class does not count repeated ones."""
+    rows = torch.from_numpy(np.unique(task.split(seed)[0])).to(task.y.device)
+    samples = torch.bincount(task.y[rows], minlength=len(task.labels)).tolist()
+    return {"view": task.view is not None, "samples": samples, "when": None, "held_out": None}
+
+
+def _summed(each: Tensor, place: Tensor, columns: int) -> Tensor:
+    """Log-probabilities of labels [S, n, L], given those of the classes that have them [S, n, C]."""
+    most = each.amax(-1, keepdim=True)
+    sums = torch.zeros(*each.shape[:2], columns, dtype=each.dtype, device=each.device)
+    return sums.index_add_(2, place, (each - most).exp()).log() + most

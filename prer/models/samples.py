@@ -1,6 +1,6 @@
-"""Read samples to predict from files, and write generated samples."""
+"""Samples that a model is asked about, and those that it generates: read, converted, written."""
 
-# n samples, C channels, H and W image
+# S seeds, n samples, C channels, H and W image
 
 from __future__ import annotations
 
@@ -10,14 +10,21 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import torch
+from safetensors.torch import save
 from torch import Tensor
 
 from prer.data.files import find, read_new
 from prer.data.grid import grid
 from prer.data.reading import Reading
-from prer.disk import write_output
+from prer.disk import durable, write_output
 from prer.errors import InputError
+from prer.learners.base import Learner
+from prer.learners.interfaces import Generates
 from prer.text import shown
+
+SAMPLES = 8  # samples of each class that are saved for inspection
+MOST_CLASSES = 20  # the oldest: people want to see what has been remembered longest
 
 
 def samples(file: Path, known: Reading) -> tuple[Any, np.ndarray | None]:
@@ -45,3 +52,23 @@ def write(made: Tensor, label: str, file: Path | None) -> Path:
         raise InputError(f"{shown(file)}: {kinds}; give such a file name with -o")
     write_output(file, data.getvalue(), "-o")
     return file
+
+
+def save_samples(folder: Path, learner: Learner) -> None:
+    """Save generated samples of each class after a task, from the first seed, for inspection."""
+    if not isinstance(learner, Generates):
+        return
+    classes, task = min(learner.tasks_[-1].stop, MOST_CLASSES), len(learner.tasks_)
+    ids = torch.arange(classes, device=learner.address_.device).repeat_interleave(SAMPLES)
+    with torch.no_grad():
+        made = learner.generate(ids.expand(len(learner.address_.seeds), -1), learner.address_ / "shown" / task)
+    folder.mkdir(exist_ok=True)
+    samples = as_data(learner, made)[0].unflatten(0, (classes, SAMPLES)).cpu().contiguous()
+    durable(folder / f"task-{task}.safetensors", save({"samples": samples}))
+
+
+def as_data(learner: Learner, x: Tensor) -> Tensor:
+    """Convert network inputs [S, n, ...] back to the scale of the data: images to bytes, vectors unstandardised."""
+    if len(learner.shape_) == 1:
+        return x * learner.inputs_.std.unsqueeze(1) + learner.inputs_.mean.unsqueeze(1)
+    return (x.clamp(0, 1) * 255).round().to(torch.uint8)

@@ -12,8 +12,8 @@ from typing import Any
 import numpy as np
 
 from prer.errors import InputError
+from prer.learners.fading import Fading, agreement, fades
 from prer.report.formatting import numbers
-from prer.runs.fading import Fading, agreement, fades
 from prer.runs.folder import RunFolder
 from prer.text import excerpt
 

@@ -12,13 +12,13 @@ from typing import Any
 
 import numpy as np
 
+from prer.learners.fading import LOW_AGREEMENT
 from prer.report.events import fading
 from prer.report.formatting import is_number, metric, settings, shade_from, signed, size, with_spread
 from prer.report.memory import remembered
 from prer.report.model_view import MOST_CLASSES, MemoryView
 from prer.report.page_figures import PageFigures, kept
 from prer.report.run import Run
-from prer.runs.fading import LOW_AGREEMENT
 from prer.runs.folder import RunFolder
 from prer.text import clock, excerpt
 

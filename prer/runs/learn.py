@@ -5,7 +5,6 @@
 from __future__ import annotations
 
 import copy
-import hashlib
 import time
 import warnings
 from collections.abc import Iterable, Sequence
@@ -17,6 +16,8 @@ import numpy as np
 from prer.address import as_device, as_seeds
 from prer.errors import InputError
 from prer.learners.base import Learner
+from prer.learners.fading import Health
+from prer.models.model import Model, digest_of
 from prer.presets.auto import too_few_steps
 from prer.runs.autosave import Autosave
 from prer.runs.result import KEPT, Measurements, Result, classes_of, confusion_of, tested
@@ -73,12 +74,13 @@ def learn_tasks(
     """Do what `learn` does without setting up torch; with an autosave, resume from its checkpoint."""
     begin, name = autosave.begin if autosave else time.perf_counter(), getattr(stream, "name", "arriving")
     met: list[Task] = []
+    health = Health(observe)
     ledger, done = Measurements(), autosave.before.about["tasks"] if autosave and autosave.before else 0
     for task in stream.to(device) if isinstance(stream, Stream) else (task.to(device) for task in stream):
         if met and task.scenario != met[0].scenario:
             raise InputError(f"task {task.index + 1} has the scenario {task.scenario!r}, not {met[0].scenario!r}")
         if not met:
-            learner.start(task.x.shape[1:], seeds, device, observe)
+            learner.start(task.x.shape[1:], seeds, device, health)
         met.append(task)
         if len(met) <= done:
             continue  # learned before the checkpoint
@@ -103,10 +105,12 @@ def learn_tasks(
         raise InputError("the stream has no tasks")
     if autosave and autosave.before:
         raise InputError(f"{autosave.checkpoint.path} has more tasks than the stream; delete it to start over")
-    return _result(learner, met, ledger, name, begin)
+    return _result(learner, met, ledger, name, begin, health)
 
 
-def _result(learner: Learner, tasks: Sequence[Task], ledger: Measurements, name: str, begin: float) -> Result:
+def _result(
+    learner: Learner, tasks: Sequence[Task], ledger: Measurements, name: str, begin: float, health: Health
+) -> Result:
     """The result of a run that has learned these tasks."""
     matrix, scenario = ledger.matrix(), tasks[-1].scenario
     kept: dict[str, Any] = {key: getattr(ledger, key) for key in KEPT}
@@ -126,6 +130,7 @@ def _result(learner: Learner, tasks: Sequence[Task], ledger: Measurements, name:
         learner=learner.name,
         stream=name,
         device=learner.address_.device,
+        learned=Model.learned(learner, tasks, health),
     )
 
 
@@ -137,12 +142,3 @@ def _beginner(learner: Learner, met: Sequence[Task]) -> Learner:
         if task.head not in beginner.head_of_:
             beginner.meet(task)
     return beginner
-
-
-def digest_of(learner: Learner, matrix: np.ndarray | None = None) -> str:
-    """sha256 over everything a run has learned: two runs with the same digest ended in the same state."""
-    sha = hashlib.sha256(b"" if matrix is None else np.ascontiguousarray(matrix).tobytes())
-    for name, tensor in sorted(learner.state().items()):
-        sha.update(f"{name} {tensor.dtype} {tuple(tensor.shape)}".encode())
-        sha.update(tensor.detach().cpu().contiguous().numpy().tobytes())
-    return sha.hexdigest()

@@ -16,6 +16,7 @@ from torch import Tensor
 from prer.disk import finite
 from prer.errors import InputError
 from prer.learners.base import Learner
+from prer.models.model import Model
 from prer.runs import metrics as evaluation
 from prer.streams.task import Label, Scenario, Task
 from prer.training.computing import rows_at_once
@@ -48,6 +49,7 @@ class Result:
         learner: its name.
         stream: its name.
         device: where it ran.
+        learned: the learner with what it has learned; `model` is for users.
     """
 
     seeds: tuple[int, ...]
@@ -68,6 +70,7 @@ class Result:
     learner: str
     stream: str
     device: str
+    learned: Model | None = field(default=None, repr=False, compare=False)
 
     @property
     def metrics(self) -> dict[str, dict | None]:
@@ -94,7 +97,7 @@ class Result:
         names = ("matrix", "untrained", "matrix_task_given", "confusion")
         found = {name: getattr(self, name) for name in names}
         arrays = {name: None if array is None else finite(array.tolist()) for name, array in found.items()}
-        plain = {name: value for name, value in vars(self).items() if name not in ("seeds", *arrays)}
+        plain = {name: value for name, value in vars(self).items() if name not in ("seeds", "learned", *arrays)}
         metrics = self.metrics | {"class_accuracy": self.class_accuracy}
         return {"seeds": list(self.seeds)} | arrays | metrics | plain | {"version": __version__}
 

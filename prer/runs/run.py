@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import contextlib
 import re
+import shutil
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -15,8 +16,10 @@ from prer.data.entry import silent
 from prer.errors import NO_MEMORY, InputError, Interrupted, RunError, out_of_memory
 from prer.learners.base import Learner
 from prer.learners.registry import code_of
+from prer.models import plain
 from prer.models.card import card
-from prer.models.model import UNREADABLE, load_tensors, save_model, save_samples
+from prer.models.folder import UNREADABLE, parts, save
+from prer.models.samples import save_samples
 from prer.nn.networks import has_large_maps
 from prer.presets.auto import too_few_steps
 from prer.runs.autosave import Autosave, differences, platform_of
@@ -140,7 +143,10 @@ def _train(
             raise
         raise RunError(f"the run in {folder.path} could not be resumed: {error}") from error
     about = {"name": experiment.name, "data": experiment.stream.data, "stream": stream}
-    save_model(folder.path / "model", learner, stream, card(learner, result.to_json(), **about))
+    assert result.learned is not None
+    shutil.rmtree(folder.path / "model", ignore_errors=True)  # of an attempt that was killed before its result
+    (folder.path / "model").mkdir()
+    save(folder.path / "model", result.learned, lambda model: card(learner, result.to_json(), **about))
     folder.finish(result.to_json())
     autosave.saved = None  # from here on, a signal has nothing to save
     autosave.checkpoint.delete()
@@ -157,7 +163,8 @@ def load_model(path: Path, device: str = "cpu") -> tuple[Learner, Stream]:
     learner = experiment.learner
     learner.start(stream.shape, experiment.seeds, device)
     try:
-        load_tensors(learner, list(stream), folder.path / "model")
+        known, tensors = parts(folder.path / "model")
+        learner.restore(list(stream), plain.own(tensors), known.get("notes", {}))
     except FileNotFoundError:
         raise InputError(f"{path} contains no model; finish the run first: prer resume {path}") from None
     except UNREADABLE as error:

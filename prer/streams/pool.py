@@ -43,6 +43,13 @@ def as_pool(x: Any, y: Any, test: Any, resplit: float | None) -> Pool:
         if labels.dtype.kind != more_labels.dtype.kind:
             raise InputError("the labels of one part are numbers and those of the other strings; convert one of them")
         samples, labels, tests = torch.cat([samples, more]), np.concatenate([labels, more_labels]), len(more)
+    return pool_of(data._replace(x=samples, tests=tests), labels, resplit)
+
+
+def pool_of(data: Data, labels: np.ndarray, resplit: float | None = None) -> Pool:
+    """Collect validated samples and labels."""
+    samples, tests = data.x, data.tests
+    assert isinstance(samples, Tensor)
     share = 0.2 if resplit is None else resplit
     if not 0 < share < 1:
         raise InputError(f"resplit={share:g}: the test share must lie between 0 and 1")
@@ -61,15 +68,15 @@ def _as_data(x: Any, y: Any) -> Data:
     return Data(x, y)
 
 
-def check_parts(pool: Pool, labels: Sequence[Label]) -> None:
-    """Check that every class has training samples and test samples."""
+def check_parts(pool: Pool, labels: Sequence[Label], tested: bool = True) -> None:
+    """Check that every class has training samples and, if it is to be tested, test samples."""
     for label in labels:
         held = None if pool.held is None else pool.held[pool.rows[label]]
         if held is None and len(pool.rows[label]) < 2:
             raise InputError(
                 f"class {label!r} has only one sample; at least two are needed, one for training and one for testing"
             )
-        if held is not None and (held.all() or not held.any()):
+        if held is not None and (held.all() or (tested and not held.any())):
             where, do = ("training", "drop it from the test part") if held.all() else ("test", "add some")
             raise InputError(
                 f"class {label!r} has no sample in the {where} part; {do}, or resplit all samples: stream.resplit=0.2"

@@ -11,13 +11,12 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
-import torch
-from torch import Tensor
 
 from prer.address import Address
 from prer.data.arrays import Data
 from prer.data.reading import Reading
 from prer.errors import InputError
+from prer.streams.making import places_in, task_of
 from prer.streams.pool import Pool, as_pool, check_parts
 from prer.streams.task import Label, Scenario, Split, Task, moved
 from prer.streams.transforms import Moves, Permuted, Rotated, View
@@ -75,9 +74,9 @@ class Stream:
             drawn = (Address((int(shuffle),)) / "classes").permutation(len(names))[0]
             names = [names[i] for i in drawn.tolist()]
         groups = _groups(pool, names, classes_per_task, tasks, scenario)
-        y, made = _places(pool, groups), []
+        y, made = places_in(pool, groups), []
         for group in groups:
-            made.append(_task(pool, y, group, made, sum(len(task.labels) for task in made), scenario))
+            made.append(task_of(pool, y, group, made, sum(len(task.labels) for task in made), scenario))
         return cls(tuple(made), name)
 
     @classmethod
@@ -261,59 +260,9 @@ def arriving(sources: Iterable[Any], *, scenario: Scenario = "task", resplit: fl
             raise InputError(
                 f"task {len(seen) + 1} differs from the first task in the shape or type of its samples; convert them"
             )
-        y, first = _places(pool, [pool.order]), sum(len(task.labels) for task in seen)
-        seen.append(_task(pool, y, pool.order, seen, first, scenario))
+        y, first = places_in(pool, [pool.order]), sum(len(task.labels) for task in seen)
+        seen.append(task_of(pool, y, pool.order, seen, first, scenario))
         yield seen[-1]
-
-
-def _places(pool: Pool, groups: Sequence[Sequence[Label]]) -> Tensor:
-    """Index of each sample's label in its group [N]; -1 if no group has it."""
-    y = np.full(len(pool.x), -1)
-    for group in groups:
-        for place, label in enumerate(group):
-            y[pool.rows[label]] = place
-    return torch.from_numpy(y)
-
-
-def _task(
-    pool: Pool, y: Tensor, labels: Sequence[Label], earlier: Sequence[Task], first: int, scenario: Scenario
-) -> Task:
-    """Make the next task; `first` is the number of its first class."""
-    check_parts(pool, labels)
-    owner = earlier[-1] if earlier and scenario == "class" else _owner(earlier, labels)
-    if len(labels) < (2 if owner is None and scenario != "class" else 1):
-        few = f"one class, {labels[0]!r}; at least two are needed, or scenario='class'" if labels else "no class"
-        raise InputError(f"task {len(earlier) + 1} has {few}")
-    if owner is None or scenario == "class":  # otherwise the owner knows all labels, and there may be many tasks
-        _check_types(labels, earlier)
-    head = 1 + max((task.head for task in earlier), default=-1) if owner is None else owner.head
-    known = earlier if scenario == "class" else [] if owner is None else [owner]
-    places = {label: place for task in known for label, place in _places_of(task).items()}
-    for label in labels:
-        places.setdefault(label, len(places))
-    split = Split(tuple(pool.rows[label] for label in labels), first, pool.held, pool.share)
-    outputs = tuple(places[label] for label in labels)
-    about = {"head": head, "outputs": outputs, "width": len(places), "scenario": scenario, "reading": pool.reading}
-    return Task(len(earlier), tuple(labels), pool.x, y, split, **about)
-
-
-def _check_types(labels: Sequence[Label], earlier: Sequence[Task]) -> None:
-    """Refuse a label that is a number in one task and text in another, as 1 and "1"."""
-    known = {str(label): label for task in earlier for label in task.labels}
-    for label in labels:
-        if known.get(str(label), label) != label:
-            other = known[str(label)]
-            raise InputError(f"label {label!r} was {other!r} in an earlier task; use numbers or text in all tasks")
-
-
-def _owner(earlier: Sequence[Task], labels: Sequence[Label]) -> Task | None:
-    """The first task whose head knows all these labels."""
-    return next((task for task in earlier if set(labels) <= set(task.labels)), None)
-
-
-def _places_of(task: Task) -> dict[Label, int]:
-    """The head's output index of each label of a task."""
-    return dict(zip(task.labels, task.outputs, strict=True))
 
 
 def check_scenario(scenario: str) -> None:
@@ -324,9 +273,9 @@ def check_scenario(scenario: str) -> None:
 
 def _seen_through(pool: Pool, views: Sequence[View | None]) -> tuple[Task, ...]:
     """Make a task for each view of one pool; all tasks share one split."""
-    y, made = _places(pool, [pool.order]), []
+    y, made = places_in(pool, [pool.order]), []
     for view in views:
-        task = _task(pool, y, pool.order, made, 0, "domain")
+        task = task_of(pool, y, pool.order, made, 0, "domain")
         made.append(replace(task, view=view, split=made[0].split if made else task.split))
     return tuple(made)
 

@@ -4,7 +4,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Literal
 
@@ -32,11 +32,15 @@ class Split:
     held: np.ndarray | None  # mask of the given test part [N]; None: each seed makes its own split
     share: float  # test share of every class in such a split
     validation: float = 0.0  # share of the training part that replaces the test part
+    balance: bool = False  # repeat training rows of small classes until every class has as many as the largest
 
     def __call__(self, seed: int) -> tuple[np.ndarray, np.ndarray]:
         """Training and test rows of a seed, class by class."""
         parts = [self._of_class(rows, Address((seed,)), number) for number, rows in enumerate(self.rows, self.first)]
         train, test = zip(*parts, strict=True)
+        if self.balance:
+            most = max(map(len, train))
+            train = tuple(np.resize(rows, most) for rows in train)  # repeats the rows in their order
         return np.concatenate(train), np.concatenate(test)
 
     def everything(self) -> np.ndarray:
@@ -81,7 +85,7 @@ class Task:
     labels: tuple[Label, ...]
     x: Tensor = field(repr=False)
     y: Tensor = field(repr=False)
-    split: Split | Together = field(repr=False)
+    split: Split | Chosen | Together = field(repr=False)
     head: int
     outputs: tuple[int, ...] = field(repr=False)
     width: int = field(repr=False)
@@ -143,10 +147,25 @@ class Task:
 
 
 @dataclass(frozen=True)
+class Chosen:
+    """The training rows of each seed, as they were when a model was saved; there are no test rows."""
+
+    rows: Mapping[int, np.ndarray]
+
+    def __call__(self, seed: int) -> tuple[np.ndarray, np.ndarray]:
+        """Training rows of a seed, those of the first if this seed did not train, and no test rows."""
+        return self.rows.get(seed, next(iter(self.rows.values()))), np.empty(0, np.int64)
+
+    def everything(self) -> np.ndarray:
+        """The rows of all seeds."""
+        return np.unique(np.concatenate(list(self.rows.values())))
+
+
+@dataclass(frozen=True)
 class Together:
     """The splits of several tasks as one, each with the offset of its rows."""
 
-    parts: tuple[tuple[Split | Together, int], ...]
+    parts: tuple[tuple[Split | Chosen | Together, int], ...]
 
     def __call__(self, seed: int) -> tuple[np.ndarray, np.ndarray]:
         """Training and test rows of a seed, task by task."""

@@ -15,7 +15,7 @@ from rich.table import Table
 from rich.text import Text
 
 from prer.data.entry import Progress, silent
-from prer.runs.fading import Fading
+from prer.learners.fading import Fading
 from prer.runs.observer import RunObserver, Start
 from prer.streams.stream import Stream
 from prer.terminal.console import say, warn

@@ -13,8 +13,8 @@ from rich.table import Table
 from rich.text import Text
 
 from prer.data.entry import Entry
+from prer.learners.fading import Fading
 from prer.runs import metrics as evaluation
-from prer.runs.fading import Fading
 from prer.runs.folder import RunFolder
 from prer.terminal.console import say, warn, whole
 from prer.text import clock, plus_minus, shown

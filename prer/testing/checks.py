@@ -21,13 +21,16 @@ from torch import Tensor, nn
 from prer.learners import Learner, Naive
 from prer.learners.closed_form import ClosedForm
 from prer.learners.interfaces import Recognises
-from prer.models.model import Model, save_model
+from prer.models.folder import load, save
+from prer.models.model import Model, digest_of
 from prer.runs.autosave import Autosave
 from prer.runs.checkpoint import Checkpoint, Pace
 from prer.runs.experiment import Experiment
 from prer.runs.learn import learn
 from prer.runs.result import Result
 from prer.settings import Options, families, merged, named, values_of
+from prer.streams.making import lesson_of
+from prer.streams.pool import as_pool
 from prer.streams.stream import Stream, arriving
 from prer.streams.task import Scenario
 from prer.testing.streams import domains, images, vectors
@@ -186,8 +189,8 @@ class Suite:
         """A saved learner that is loaded predicts the same, one sample at a time as well."""
         stream, (result, learner, _) = self._vectors, self._usual
         with TemporaryDirectory() as folder:
-            save_model(Path(folder), learner, stream)
-            model = Model(Path(folder))
+            save(Path(folder), Model.learned(learner, list(stream)), lambda model: "")
+            model = load(Path(folder))
         for which in (learner, model.learner):
             for name, value in vars(which).items():
                 network = isinstance(value, nn.Module) and any(True for _ in value.parameters())
@@ -205,13 +208,28 @@ class Suite:
             asks: list[tuple[str, Callable[[Any, Tensor], Tensor]]]
             asks = [("predict", lambda of, x, head=task.head: of.predict(x, head))]
             if isinstance(learner, Recognises):
-                asks.append(("recognise", lambda of, x: of.recognise(x)))
+                asks.append(("recognise", lambda of, x: of.recognise(x).argmax(-1)))
             for name, ask in asks:
                 with torch.no_grad():
                     here, there = ask(learner, x), ask(model.learner, x)
                     alone = torch.cat([ask(model.learner, row) for row in x.split(1, dim=1)], dim=1)
                 _require(torch.equal(here, there), f"`{name}` gives other answers on task {task.index + 1}; {STATE}")
                 _require(torch.equal(there, alone), f"`{name}` gives other answers for a sample without the others")
+
+    def continues_when_loaded(self) -> None:
+        """A model that is saved and loaded after each task ends in the state of one that never stops."""
+        rng, version = np.random.default_rng(0), None
+        tasks = [(rng.normal(size=(40, 4)), np.repeat(labels, 20)) for labels in (["a", "b"], ["c", "d"], ["a", "d"])]
+        whole, stopped = (Model(self._make(), SEEDS, "cpu", self._scenario) for _ in range(2))
+        with TemporaryDirectory() as folder:
+            for x, y in tasks:
+                for model in (whole, stopped):
+                    model.learn(lesson_of(as_pool(x, y, None, None), model.tasks, self._scenario))
+                version = save(Path(folder), stopped, lambda model: "", version)
+                stopped = load(Path(folder))
+        differing = differing_names(whole.learner.state(), stopped.learner.state())
+        same = digest_of(whole.learner) == digest_of(stopped.learner)
+        _require(same, f"{', '.join(differing)} differs; {STATE}")
 
     def counts_its_memory(self) -> None:
         """`memory_floats` counts every number that is saved and that naive would not save."""

@@ -17,7 +17,7 @@ from support.commands import begun, ended
 from support.models import TINY, finished_run, random_images
 
 from prer.cli.main import main
-from prer.models.model import Model
+from prer.models.folder import load
 
 
 @pytest.fixture(scope="module")
@@ -54,7 +54,7 @@ def test_samples_are_written_as_a_picture_or_an_array(finished, run_on_vectors, 
     monkeypatch.chdir(tmp_path)
     main(["sample", str(finished), "--class", "3", "-n", "5"])
     page = np.asarray(Image.open(tmp_path / "3.png"))
-    expected = Model(finished).sample(3, 5)
+    expected = load(finished).sample(3, 5)
     assert page.shape == (17, 26) and np.array_equal(page[9:17, 0:8], expected[3, 0].numpy())
     main(["sample", str(run_on_vectors[0]), "--class", "a,b", "-n", "4"])
     assert np.load(tmp_path / "a-b.npy").shape == (4, 3)
@@ -71,7 +71,7 @@ def test_permuted_and_rotated_tasks_are_refused(tmp_path, capsys):
     with pytest.raises(SystemExit) as ended:
         main(["predict", str(folder), str(tmp_path / "x.npy"), "--task", "2"])
     assert ended.value.code == 2 and "permuted or rotated" in capsys.readouterr().err
-    model = Model(folder)
+    model = load(folder)
     assert not torch.equal(model.sample(3, 4, task=1), model.sample(3, 4))  # each task has its own class 3
     assert torch.equal(model.sample(3, 4, task=2), model.sample(3, 4))
 

@@ -13,7 +13,8 @@ from prer.cli.main import main
 from prer.data.reading import Reading
 from prer.errors import InputError
 from prer.learners import Naive
-from prer.models.model import Model, save_model
+from prer.models.folder import load, save
+from prer.models.model import Model
 from prer.runs.learn import learn
 from prer.streams.stream import Stream
 
@@ -68,7 +69,7 @@ def test_columns_are_known_by_name(model, tmp_path, capsys, kind, columns):
     right = np.mean([a == b for a, b in zip(labels, new["kind"], strict=True) if b in ("cat", "dog")])
     assert right > 0.95
     assert ("correct by the labels" in err) == ("kind" in columns)
-    assert Model(model).predict(new[columns], 2)[0] == labels  # a frame in Python, too
+    assert load(model).predict(new[columns], 2)[0] == labels  # a frame in Python, too
 
 
 def test_names_that_are_numbers_may_be_in_any_order(tmp_path, capsys):
@@ -104,7 +105,7 @@ def test_other_columns_are_named(model, tmp_path, capsys, kind, case):
     err = refused(model, tmp_path / "new", capsys)
     assert re.search(said, err) and "stream.label" not in err
     with pytest.raises(InputError, match=said):
-        Model(model).predict(change(table()), 1)
+        load(model).predict(change(table()), 1)
 
 
 def test_no_name_of_a_column_reaches_the_terminal_as_it_is(model, tmp_path, capsys):
@@ -168,8 +169,8 @@ def test_frames_and_rows_name_the_columns_of_a_stream(way, tmp_path):
     assert stream.reading.columns == tuple(FEATURES)
     learner = Naive(epochs=1)
     learn(stream, learner, seeds=1, device="cpu", warned=True)
-    save_model(tmp_path, learner, stream)
-    model, other = Model(tmp_path), frame[FEATURES[::-1]]
+    save(tmp_path, Model.learned(learner, list(stream)), lambda model: "")
+    model, other = load(tmp_path), frame[FEATURES[::-1]]
     assert model.predict(other, 1) == model.predict(frame[FEATURES].to_numpy(), 1)
 
 
@@ -217,7 +218,7 @@ def test_images_of_any_size_and_colour_are_brought_to_the_model(seen, tmp_path, 
         assert labels == labelled and "correct by the labels" not in err
     one_by_one = [predicted(seen[0], file, capsys)[0][0] for file in sorted(flat.iterdir())]
     assert one_by_one == labelled
-    model = Model(seen[0])
+    model = load(seen[0])
     assert model.reading == Reading(size=10, fit="pad", shape=(1, 10, 10))
     arrays = np.stack([np.asarray(Image.open(file)) for file in sorted(flat.iterdir())])
     assert model.predict(arrays)[0] == labelled  # and in Python
@@ -244,7 +245,7 @@ def test_grey_images_get_the_colours_of_the_model(tmp_path, capsys):
     pictures(tmp_path / "old", mode="RGB")
     (tmp_path / "old" / "ant" / "0.png").unlink()
     folder = trained(tmp_path / "runs", f"stream.data={tmp_path / 'old'}", *LONG)
-    assert Model(folder).reading.shape == (3, 12, 12)
+    assert load(folder).reading.shape == (3, 12, 12)
     labels, _ = predicted(folder, pictures(tmp_path / "grey", mode="L", n=2), capsys)
     assert labels == ["ant", "ant", "bee", "bee"]
 

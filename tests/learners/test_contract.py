@@ -12,7 +12,8 @@ from prer import Stream, learn
 from prer.errors import InputError, RunError
 from prer.learners import LEARNERS
 from prer.learners.registry import find
-from prer.models.model import Model, save_model
+from prer.models.folder import load, save
+from prer.models.model import Model
 from prer.runs.result import accuracy_of
 from prer.testing import learner_checks
 from prer.training.loop import Step
@@ -85,8 +86,8 @@ def test_keeps_the_promises_of_every_learner(check):
 @pytest.mark.parametrize(("name", "settings"), VARIANTS, ids=str)
 def test_no_module_is_in_training_mode_after_training_or_loading(name, settings, tmp_path):
     stream, (_, learner, _) = blobs(), learned(name, **settings)
-    save_model(tmp_path, learner, stream)
-    for which in (learner, Model(tmp_path).learner):
+    save(tmp_path, Model.learned(learner, list(stream)), lambda model: "")
+    for which in (learner, load(tmp_path).learner):
         assert modules(which) and not any(module.training for module in modules(which))
 
 

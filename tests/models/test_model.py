@@ -9,13 +9,13 @@ from safetensors.torch import load_file
 from support.models import finished_run, random_images
 
 from prer.errors import InputError
-from prer.models.model import Model
+from prer.models.folder import load
 from prer.runs.run import load_model
 
 
 def test_a_model_alone_predicts_what_the_learner_predicted(finished, alone):
     learner, stream = load_model(finished)
-    model = Model(alone)
+    model = load(alone)
     for task in stream:
         x = task.x[:50]
         answers = learner.predict(x.expand(2, *x.shape), task.head)
@@ -26,7 +26,7 @@ def test_a_model_alone_predicts_what_the_learner_predicted(finished, alone):
 
 
 def test_without_a_task_the_density_decides(alone):
-    model = Model(alone)
+    model = load(alone)
     x = random_images()
     z = model.learner.encoder_(torch.from_numpy(x).unsqueeze(1).float().div(255).expand(2, -1, -1, -1, -1))
     likely = torch.stack(
@@ -38,13 +38,13 @@ def test_without_a_task_the_density_decides(alone):
 
 
 def test_without_a_task_a_prediction_does_not_depend_on_the_other_rows(alone):
-    model, x = Model(alone), random_images()
+    model, x = load(alone), random_images()
     labels, _ = model.predict(x)
     assert [model.predict(x[i : i + 1])[0][0] for i in range(len(x))] == labels
 
 
 def test_samples_are_of_the_asked_class_and_drawn_anew_by_number(alone):
-    model = Model(alone)
+    model = load(alone)
     one, again, other = model.sample(3, 5), model.sample("3", 5), model.sample(3, 5, noise_seed=1)
     assert one.shape == (5, 1, 8, 8) and one.dtype == torch.uint8
     assert torch.equal(one, again) and not torch.equal(one, other)
@@ -53,7 +53,7 @@ def test_samples_are_of_the_asked_class_and_drawn_anew_by_number(alone):
 
 def test_vectors_come_back_in_their_own_units(run_on_vectors):
     folder, x, _ = run_on_vectors
-    model = Model(folder)
+    model = load(folder)
     made = model.sample("c", 50)
     assert made.shape == (50, 3) and 60 < float(made.mean()) < 220  # means of the data are 100 to 160
     labels, _ = model.predict(x[:8], 1)
@@ -74,7 +74,7 @@ def test_vectors_come_back_in_their_own_units(run_on_vectors):
 )
 def test_impossible_requests_are_refused_with_a_sentence(alone, ask, sentence):
     with pytest.raises(InputError, match=sentence):
-        ask(Model(alone))
+        ask(load(alone))
 
 
 def test_learners_that_generate_nothing_need_a_task(tmp_path):
@@ -82,8 +82,8 @@ def test_learners_that_generate_nothing_need_a_task(tmp_path):
     assert not (folder / "memory").exists()
     x = random_images()
     with pytest.raises(InputError, match="naive cannot tell tasks apart; say which it is, 1 to 5"):
-        Model(folder).predict(x)
-    assert set(Model(folder).predict(x, 2)[0]) <= {2, 3}
+        load(folder).predict(x)
+    assert set(load(folder).predict(x, 2)[0]) <= {2, 3}
 
 
 def test_memory_shows_every_class_met_after_each_task(finished):
@@ -131,7 +131,7 @@ def test_a_forged_model_is_refused_with_a_sentence(alone, key, value):
     about = json.loads((alone / "model.json").read_text())
     (alone / "model.json").write_text(json.dumps(about | {key: value}))
     with pytest.raises(InputError):
-        Model(alone).predict(np.zeros((1, 8, 8), np.uint8), 1)
+        load(alone).predict(np.zeros((1, 8, 8), np.uint8), 1)
 
 
 @pytest.mark.parametrize("name", ["model.json", "model.safetensors"])
@@ -139,9 +139,9 @@ def test_a_forged_model_is_refused_with_a_sentence(alone, key, value):
 def test_a_damaged_model_is_refused_with_a_sentence(alone, name, content):
     (alone / name).write_bytes(content)
     with pytest.raises(InputError, match="cannot be read"):
-        Model(alone)
+        load(alone)
 
 
 def test_a_folder_without_a_model_is_refused(tmp_path):
     with pytest.raises(InputError, match="contains no model"):
-        Model(tmp_path)
+        load(tmp_path)

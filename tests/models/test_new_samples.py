@@ -9,7 +9,7 @@ from prer.cli.main import main
 from prer.data.grid import grid
 from prer.data.reading import Reading
 from prer.errors import InputError
-from prer.models.model import Model
+from prer.models.folder import load
 from prer.models.samples import samples
 
 
@@ -19,7 +19,7 @@ def test_samples_to_predict_come_in_many_forms(finished, tmp_path, capsys):
     np.savez(tmp_path / "x.npz", x=x)
     Image.fromarray(x[0]).save(tmp_path / "one.png")
     for name, count in (("x.npy", 20), ("x.npz", 20), ("one.png", 1)):
-        found, labels = samples(tmp_path / name, Model(finished).reading)
+        found, labels = samples(tmp_path / name, load(finished).reading)
         assert labels is None
         np.testing.assert_array_equal(found.reshape(-1, 8, 8), x[:count])
     main(["predict", str(finished), str(tmp_path / "one.png"), "--task", "1"])
@@ -29,7 +29,7 @@ def test_samples_to_predict_come_in_many_forms(finished, tmp_path, capsys):
 def test_a_pickle_is_not_read(finished, tmp_path):
     np.save(tmp_path / "x.npy", np.array([object()]), allow_pickle=True)
     with pytest.raises(InputError, match="contains Python objects"):
-        samples(tmp_path / "x.npy", Model(finished).reading)
+        samples(tmp_path / "x.npy", load(finished).reading)
 
 
 @pytest.mark.parametrize("mode", ["1", "L", "LA"])

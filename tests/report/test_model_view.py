@@ -6,7 +6,7 @@ import torch
 from support.learners import make, one_head, pictures, started
 
 from prer.learners import PRER
-from prer.models.model import as_data
+from prer.models.samples import as_data
 from prer.report import model_view
 from prer.report.model_view import POINTS, SHOWN, look, named
 

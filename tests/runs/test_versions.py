@@ -13,7 +13,7 @@ import torch
 
 from prer.cli.main import main
 from prer.disk import as_json, checksum
-from prer.models.model import Model
+from prer.models.folder import load
 from prer.report.page import build
 from prer.report.run import runs_in
 from prer.runs.experiment import Experiment
@@ -71,7 +71,7 @@ def test_a_model_predicts_what_it_predicted(words, file):
 
 
 def test_a_model_generates(old):
-    assert Model(old / "finished").sample(3, 5).shape == (5, 1, 8, 8)
+    assert load(old / "finished").sample(3, 5).shape == (5, 1, 8, 8)
 
 
 def test_a_stopped_run_ends_as_it_would_have_ended(old):

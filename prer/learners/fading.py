@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 LOW_AGREEMENT = 0.8  # share of a class's samples that are recognised as this class; below it the class fades
@@ -37,6 +37,34 @@ class Fading:
             found, self.classes = self.classes, []
             return [_sentence(event.get("task"), found)]
         return []
+
+
+class Health:
+    """Observes a learner: collects the share of each class's samples that is recognised, and passes events on.
+
+    Attributes:
+        shares: for each label, the share after the last task that was looked at.
+    """
+
+    def __init__(self, observe: Callable[[dict[str, Any]], None] | None = None) -> None:
+        self.observe, self.shares = observe or (lambda event: None), dict[str | int, float]()
+        self.now, self.fading = dict[str | int, float](), Fading()
+
+    def __call__(self, event: dict[str, Any]) -> None:
+        """Process an event."""
+        share = agreement(event)
+        if event.get("event") == "health" and share is not None:
+            label = event["class"]
+            self.now[label] = min(share, self.now.get(label, 1.0))  # a label may stand for several classes
+            self.fading.warnings(event)
+        elif event.get("event") == "task":
+            self.finish(event["task"])
+        self.observe(event)
+
+    def finish(self, task: int) -> list[str]:
+        """Warnings after a task is learned."""
+        self.shares, self.now = self.shares | self.now, {}
+        return self.fading.warnings({"event": "task", "task": task})
 
 
 def _sentence(task: object, classes: Sequence[tuple[str, float]]) -> str:

@@ -2,7 +2,7 @@
 
 import pytest
 
-from prer.runs.fading import LOW_AGREEMENT, MOST_NAMES, Fading, agreement, fades
+from prer.learners.fading import LOW_AGREEMENT, MOST_NAMES, Fading, agreement, fades
 
 
 @pytest.mark.parametrize(
