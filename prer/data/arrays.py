@@ -4,19 +4,20 @@
 
 from __future__ import annotations
 
-import contextlib
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any, NamedTuple
 
 import numpy as np
 import torch
 from torch import Tensor
 
-from prer.data.reading import Reading
+from prer.data.reading import Reading, medians
 from prer.errors import InputError
 from prer.text import shown
 
+UNKNOWN = Reading()  # data in Python, of which nothing is known
 SMALLEST_IMAGE = 8  # pixels a side
 MISSING = "some labels are missing; drop those samples or label them"
 NOT_LABELS = "labels must be all whole numbers of 0 or more, or all strings"
@@ -30,33 +31,16 @@ class Data(NamedTuple):
     tests: int = 0  # number of samples at the end that form the given test part
     order: tuple[str | int, ...] = ()  # the labels in the order of the source; empty: sorted
     checked: bool = False  # x comes from `as_samples`; a second call might take another axis for the channels
-    reading: Reading = Reading()  # how the data was read
+    reading: Reading = UNKNOWN  # how the data was read
+    names: tuple[str, ...] = ()  # the file of each image, relative to its folder or zip; empty for other data
 
 
-def of_table(
-    x: np.ndarray, names: Sequence[str], label: str, labels: Callable[[], np.ndarray], known: Reading | None
-) -> Data:
-    """Build `Data` from named features and labels; for a known model, in its column order and with optional labels.
+def as_samples(x: np.ndarray | Tensor | Sequence, *, may_be_dark: bool = False, reading: Reading = UNKNOWN) -> Tensor:
+    """Images as [N, C, H, W] (uint8, or floats in [0, 1]); vectors as float32 [N, features].
 
-    Args:
-        x: features [N, features].
-        names: names of the features.
-        label: name of the label column; empty if there is none.
-        labels: returns the labels, or raises an `InputError`.
-        known: how the data of a model was read, if samples are to be predicted.
+    Missing values are filled as `reading` says.
     """
-    if known is None:
-        return Data(x, labels(), reading=Reading(columns=tuple(names), label=label))
-    y = np.empty(0, dtype=str)
-    if label:
-        with contextlib.suppress(InputError):  # labels are optional here, so invalid ones are ignored
-            y = labels()
-    return Data(known.arranged(x, names), y, reading=known)
-
-
-def as_samples(x: np.ndarray | Tensor | Sequence, *, may_be_dark: bool = False) -> Tensor:
-    """Images as [N, C, H, W] (uint8, or floats in [0, 1]); vectors as float32 [N, features]."""
-    array = _as_array(x)
+    array = reading.filled(_as_array(x))
     if array.dtype.kind not in "biuf" or array.ndim not in (2, 3, 4) or not array.size:
         raise InputError(
             f"x has shape {array.shape} and type {array.dtype}; "
@@ -157,10 +141,23 @@ def _of_objects(values: list[Any]) -> np.ndarray:
     raise InputError(NOT_LABELS)
 
 
+def with_medians(data: Data) -> Data:
+    """Vectors without column names whose missing values are the medians of their training part."""
+    x = _as_array(data.x)
+    if x.ndim != 2 or x.dtype.kind not in "biuf":
+        raise InputError("missing values are filled only in tables and vectors; leave out missing='median'")
+    with np.errstate(over="ignore"):
+        x = x.astype(np.float32, copy=False)
+    if np.isinf(x).any():
+        raise InputError("some samples contain infinite values (beyond 32-bit floats); rescale or drop them")
+    reading = replace(data.reading, missing="median", medians=medians(x[: len(x) - data.tests]))
+    return data._replace(x=reading.filled(x), reading=reading)
+
+
 def as_pair(data: Data, *, may_be_dark: bool = False) -> tuple[Tensor, np.ndarray]:
     """Return the validated samples and labels, equal in number."""
     checked = data.x if data.checked and isinstance(data.x, Tensor) else None
-    samples = as_samples(data.x, may_be_dark=may_be_dark) if checked is None else checked
+    samples = as_samples(data.x, may_be_dark=may_be_dark, reading=data.reading) if checked is None else checked
     labels = as_labels(data.y)
     if len(samples) != len(labels):
         raise InputError(f"x has {len(samples)} samples and y has {len(labels)} labels; give one label for each sample")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 from collections import Counter
 from collections.abc import Sequence
+from typing import NamedTuple
 
 import numpy as np
 
@@ -13,7 +14,21 @@ from prer.text import did_you_mean, shown
 
 FLOAT = float(np.finfo(np.float32).max)
 EMPTY = ("", "nan")  # what programs write for a missing value
-NAMED_BY = "stream.label"  # the setting that selects the label column
+MARKS = (*EMPTY, "na", "n/a", "null", "none")  # what else they write among numbers
+
+
+class Ways(NamedTuple):
+    """How a user changes the way a table is read, for error messages; empty where there is no way."""
+
+    label: str = ""  # what selects the label column
+    named: str = "{}"  # the same for a given column
+    missing: str = ""  # what fills missing values
+
+
+FILES = Ways("stream.label", "stream.label={}", "stream.missing=median")
+PYTHON = Ways("y='...'", "y='{}'", "missing='median'")
+NEITHER = Ways()
+NAMED_BY = FILES.label
 
 
 def label_column(names: Sequence[str], label: str) -> int:
@@ -33,6 +48,9 @@ def check_names(names: Sequence[str]) -> None:
         raise InputError("it has no columns; give a table with a header and one row for each sample")
     if not all(names):
         raise InputError(f"column {names.index('') + 1} has no name; name it (pandas: write with index=False)")
+    for i, name in enumerate(names, 1):
+        if as_text(name) != name:
+            raise InputError(f"the name of column {i} is not valid Unicode; rename it")
     most, count = Counter(names).most_common(1)[0]
     if count > 1:
         raise InputError(f"two columns are called {shown(most, 30)!r}; give each column its own name")
@@ -60,15 +78,31 @@ def is_number(text: str) -> bool:
         return False
 
 
-def no_number(value: object, row: int, name: object, by: str) -> InputError:
-    """The error for a value that cannot be a feature; `by` is the setting that selects the label column, if any."""
+def number_of(text: str) -> float | None:
+    """Value of a text: NaN if it is missing, None if it is not a number; infinite if it is too large."""
+    if text.strip().lower() in MARKS:
+        return float("nan")
+    try:
+        return None if "_" in text else float(text)
+    except ValueError:
+        return None
+
+
+def as_text(text: str) -> str:
+    """A text as valid Unicode: lone surrogates, which a file cannot hold, become escapes."""
+    return text if text.isascii() else text.encode("utf-8", "backslashreplace").decode()
+
+
+def no_number(value: object, row: int, name: object, ways: Ways) -> InputError:
+    """The error for a value that cannot be a feature."""
     where = f"row {row}, column {shown(name, 30)!r}"
     text = str(value).strip()
-    if value is None or text.lower() in EMPTY:
-        return InputError(f"{where}: a value is missing; fill it or drop the row")
+    if value is None or text.lower() in MARKS:
+        fill = f"fill it, drop the row, or set {ways.missing}" if ways.missing else "fill it or drop the row"
+        return InputError(f"{where}: a value is missing; {fill}")
     with contextlib.suppress(ValueError):
         if abs(float(text)) > FLOAT:
             return InputError(f"{where}: {shown(text, 30)} does not fit into a 32-bit float; rescale the column")
-    other = f", or name the label column with {by}" if by else ""
+    other = f", or name the label column with {ways.label}" if ways.label else ""
     what = "text" if isinstance(value, str) else shown(type(value).__name__, 30)
     return InputError(f"{where} holds {what} ({shown(text, 30)!r}); encode it as numbers{other}")

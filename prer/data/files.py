@@ -10,14 +10,18 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
-from prer.data.arrays import Data
+import numpy as np
+
+from prer.data.arrays import Data, as_samples, with_medians
 from prer.data.formats import cifar, csvs, idx, images, npz, parquet, svhn, zips
-from prer.data.guards import ACCEPTED
-from prer.data.reading import Reading
+from prer.data.guards import ACCEPTED, about
+from prer.data.reading import Missing, Reading
 from prer.data.resizing import Fit
+from prer.data.tables import Asked
 from prer.errors import InputError
 from prer.text import shown
 
+TABLES = ("csv", "parquet")
 HEAD = 512  # bytes to detect the format of a file
 PICKLE = "it is a pickle, which is not loaded because it could run any code"
 # Known formats that cannot be read, by their first bytes.
@@ -38,23 +42,45 @@ def find(data: str) -> Path | None:
         return None
 
 
-def read(path: Path, *, label: str = "", size: int = 0, fit: Fit = "resize", only: Sequence[str] = ()) -> Data:
+def read(
+    path: Path,
+    *,
+    label: str = "",
+    size: int = 0,
+    fit: Fit = "resize",
+    missing: Missing = "error",
+    only: Sequence[str] = (),
+    known: Reading | None = None,
+) -> Data:
     """Read all samples and labels of a file or folder.
 
     Args:
         path: a file or folder; see the modules in `formats`.
-        label: label column of a table; empty: the last.
-        size: height and width in pixels after resizing, for images in a folder or zip; 0 leaves them unchanged.
+        label: label column of a table; empty: that of `known`, or the last.
+        size: height and width in pixels after resizing, for images in a folder or zip; 0 leaves images unchanged.
         fit: how images are fitted to that size, "resize" or "pad".
+        missing: for tables and arrays of vectors, "error", or "median" to fill missing numbers.
         only: names of the files to use in a folder; empty: all.
+        known: how earlier data was read, to learn more; this data is then read in the same way, and `size`, `fit` and
+            `missing` have no effect.
     """
     with _readable(path):
         folder = path.is_dir()
-        if label and (folder or _kind(path) not in ("csv", "parquet")):
-            raise InputError(
-                f"{shown(path)}: stream.label applies only to tables, and this is not a table; leave it out"
-            )
-        return _read_folder(path, size, fit, only) if folder else _read_file(path, label, size, fit)
+        kind = "" if folder else _kind(path)
+        for key, given, kinds in (("label", label, TABLES), ("missing", missing != "error", (*TABLES, "zip"))):
+            if given and kind not in kinds:
+                raise _no_table(path, key)
+        asked = Asked(label, missing, known)
+        size, fit = (known.size, known.fit) if known else (size, fit)
+        data = _read_folder(path, size, fit, only, asked) if folder else _read_file(path, kind, size, fit, asked)
+        if known and kind not in TABLES:
+            return _as_known(path, data, known)
+        if missing != "error" and kind == "zip":
+            if np.ndim(data.x) != 2:
+                raise _no_table(path, "missing")
+            with about(path):
+                return with_medians(data)
+        return data
 
 
 def read_new(path: Path, known: Reading) -> Data:
@@ -62,14 +88,33 @@ def read_new(path: Path, known: Reading) -> Data:
 
     Besides everything `read` accepts: a .npy array, an .npz with x alone, one image, and images outside class folders.
     """
+    asked = Asked(known=known, learning=False)
     with _readable(path):
         if path.is_dir():
-            return _read_folder(path, known.size, known.fit, (), known)
+            return _read_folder(path, known.size, known.fit, (), asked)
         if path.is_file() and path.suffix.lower() == ".npy":  # a pipe is rejected below: opening it would block
             return npz.read_array(path)
         if path.is_file() and images.is_image(path):
             return images.read_one(path, known)
-        return _read_file(path, known.label, known.size, known.fit, known)
+        return _read_file(path, _kind(path), known.size, known.fit, asked)
+
+
+def _no_table(path: Path, key: str) -> InputError:
+    what = f"{shown(path)}: stream.{key} applies only to tables, and this is not a table; leave it out"
+    return InputError(what if key == "label" else what.replace("to tables", "to tables and vectors"))
+
+
+def _as_known(path: Path, data: Data, known: Reading) -> Data:
+    """Images of the size and channels of earlier data, or vectors filled as those were."""
+    with about(path):
+        is_bytes = str(getattr(data.x, "dtype", "")) == "uint8"  # few new images may all be dark
+        x = known.fitted(as_samples(data.x, may_be_dark=is_bytes, reading=known))
+        if known.shape and tuple(x.shape[1:]) != known.shape:
+            wanted, given = ("x".join(map(str, shape)) for shape in (known.shape, x.shape[1:]))
+            raise InputError(
+                f"its samples have shape {given}, but those of the training data have shape {wanted}; convert them"
+            )
+    return data._replace(x=x, checked=True, reading=known)
 
 
 @contextmanager
@@ -86,7 +131,7 @@ def _readable(path: Path) -> Iterator[None]:
         raise InputError(f"{shown(path)}: it cannot be read ({reason}); check the path and its permissions") from None
 
 
-def _read_folder(path: Path, size: int, fit: Fit, only: Sequence[str], known: Reading | None = None) -> Data:
+def _read_folder(path: Path, size: int, fit: Fit, only: Sequence[str], asked: Asked) -> Data:
     for folder in (path, *_lone_folder(path)):
         files = [file for file in _visible(folder) if file.is_file() and (not only or file.name in only)]
         kinds = {file: _kind_in_folder(file) for file in files}
@@ -95,7 +140,7 @@ def _read_folder(path: Path, size: int, fit: Fit, only: Sequence[str], known: Re
                 return module.read(folder, [file for file in files if kinds[file] == kind])
         if files and set(kinds.values()) == {"pickle"}:
             raise InputError(f"{shown(path)}: {PICKLE}; for CIFAR, use the binary version")
-    return images.read(path, size, fit, only, known)
+    return images.read(path, size, fit, only, asked.known, asked.learning)
 
 
 def _kind_in_folder(path: Path) -> str:
@@ -115,18 +160,19 @@ def _visible(folder: Path) -> list[Path]:
     return sorted(path for path in folder.iterdir() if not path.name.startswith("."))
 
 
-def _read_file(path: Path, label: str, size: int, fit: Fit, known: Reading | None = None) -> Data:
-    kind = _kind(path)
+def _read_file(path: Path, kind: str, size: int, fit: Fit, asked: Asked) -> Data:
+    if kind == "zip" and _is_npz(path):
+        return npz.read(path, asked.learning)
     if kind == "zip":
-        return npz.read(path, known is None) if _is_npz(path) else images.read(path, size, fit, known=known)
+        return images.read(path, size, fit, known=asked.known, labelled=asked.learning)
     if kind in ("tar", "tar.gz"):
         return cifar.read_tar(path, kind == "tar.gz")
     if kind == "mat":
         return svhn.read(path, [path])
     if kind == "bin":
         return cifar.read(path, [path])
-    if kind in ("csv", "parquet"):
-        return (csvs if kind == "csv" else parquet).read(path, label, known)
+    if kind in TABLES:
+        return (csvs if kind == "csv" else parquet).read(path, asked)
     if kind == "idx":
         raise InputError(f"{shown(path)}: it is a single idx file; give the folder that contains images and labels")
     if kind == "pickle":

@@ -8,12 +8,10 @@ import numpy as np
 from torch import Tensor
 
 from prer.data.arrays import Data, as_labels
-from prer.data.columns import find_column, no_number
-from prer.data.reading import Reading
+from prer.data.columns import PYTHON, check_names, find_column
+from prer.data.reading import Missing, Reading
+from prer.data.tables import Asked, Labels, Table, Words, as_floats, as_words, of_table, texts_of
 from prer.errors import InputError
-from prer.text import shown
-
-NAMED_BY = "y='...'"  # in Python, the argument that selects the label column
 
 
 def is_frame(x: Any) -> bool:
@@ -21,65 +19,66 @@ def is_frame(x: Any) -> bool:
     return hasattr(x, "columns") and hasattr(x, "to_numpy")
 
 
-def of_frame(frame: Any, y: Any = None) -> Data:
-    """Convert a frame to vectors and labels; `y` names the label column (default: the last) or holds the labels."""
-    if y is not None and not isinstance(y, str) and hasattr(y, "__len__"):
-        label, labels, features = "", y, frame
+def of_frame(frame: Any, y: Any = None, *, missing: Missing = "error", known: Reading | None = None) -> Data:
+    """Convert a frame to vectors and labels.
+
+    Args:
+        frame: the data frame; columns of text are one-hot encoded.
+        y: name of the label column (default: that of `known`, or the last), or the labels.
+        missing: "error", or "median" to fill missing numbers by the median of their column.
+        known: how earlier data was read; this frame is then read in the same way, its columns in any order.
+    """
+    separate = y is not None and not isinstance(y, str) and hasattr(y, "__len__")
+    asked = Asked("" if y is None or separate else str(y), missing, known, ways=PYTHON)
+    names = _names(frame)
+    if separate:
+        place = known.label_in(names, in_file=False) if known else None
+        values, label = _values(y), ""
     else:
-        names = list(frame.columns)
-        label = _column_of(names, y)
-        labels, features = frame[label], frame[[name for name in names if name != label]]
-    data = checked(_of_columns(features, NAMED_BY), as_labels(_values(labels), label, NAMED_BY if label != "" else ""))
-    return data._replace(reading=Reading(columns=tuple(map(str, features.columns)), label=str(label)))
+        place = asked.place(names, in_file=False) if known else find_column(names, asked.label)
+        label = "" if place is None else names[place]
+        values = _values(frame[frame.columns[place]])
+    y = as_labels(values, label, PYTHON.label if label else "")
+    table = _table(frame, names, place, asked)
+    checked(table.numbers, y)
+    return of_table(table, Labels(label, lambda: texts_of(y), lambda: y), asked)
 
 
 def features_of(frame: Any, known: Reading) -> np.ndarray:
-    """Features of a frame to predict, in the column order of the model; the frame may include the label."""
-    place = known.label_in([str(name) for name in frame.columns], in_file=False)
-    features = frame[[name for i, name in enumerate(frame.columns) if i != place]]
-    return known.arranged(_of_columns(features, ""), [str(name) for name in features.columns])
+    """Features of a frame to predict, encoded as those of the model; the frame may include the label."""
+    asked, names = Asked(known=known, learning=False), [str(name) for name in frame.columns]
+    table = _table(frame, names, known.label_in(names, in_file=False), asked)
+    return np.asarray(of_table(table, Labels("", set, lambda: np.empty(0)), asked).x)
 
 
 def _values(column: Any) -> Any:
     return column.to_numpy() if hasattr(column, "to_numpy") else column
 
 
-def _column_of(names: list[Any], y: Any) -> Any:
+def _names(frame: Any) -> list[str]:
+    names = [str(name) for name in frame.columns]
     if not names:
         raise InputError("the data frame has no columns; give features and a label for each sample")
-    label = names[-1] if y is None else y
-    if names.count(label) > 1:
-        raise InputError(f"two columns are called {shown(label, 30)!r}; rename one, so that the label column is unique")
-    if label not in names:
-        find_column([str(name) for name in names], str(label))
-    return label
+    check_names(names)
+    return names
 
 
-def _of_columns(frame: Any, by: str) -> np.ndarray:
-    """Columns as float32; the error for a missing value or text names row and column."""
-    names = list(frame.columns)
-    if not names or not len(frame):
+def _table(frame: Any, names: list[str], place: int | None, asked: Asked) -> Table:
+    """The columns of a frame but the label, at index `place`."""
+    features = [(name, column) for i, (name, column) in enumerate(zip(names, frame.columns, strict=True)) if i != place]
+    if not features or not len(frame):
         raise InputError(f"the data frame has shape {frame.shape}; give features and a label for each sample")
-    if len(set(names)) < len(names):
-        raise InputError("two columns have the same name; rename one of them")
-    x = np.empty((len(frame), len(names)), np.float32)
-    for i, name in enumerate(names):
-        values = _values(frame[name])
-        objects = values.dtype.kind == "O"
-        missing = np.fromiter(map(_is_missing, values), bool, len(values)) if objects else values != values
-        if missing.any():
-            raise no_number(None, int(missing.argmax()) + 1, name, by)
-        if values.dtype.kind not in "biuf":
-            row = next((row for row, value in enumerate(values, 1) if not is_number(value)), None)
-            if row is not None:
-                raise no_number(values[row - 1], row, name, by)
-        with np.errstate(over="ignore"):
-            x[:, i] = values
-    return x
-
-
-def _is_missing(value: Any) -> bool:
-    return value is None or type(value).__name__ == "NAType" or (isinstance(value, float) and value != value)
+    x, words = np.zeros((len(frame), len(features)), np.float32), {}
+    known = asked.texts
+    for i, (name, column) in enumerate(features):
+        values = _values(frame[column])
+        if name in known or values.dtype.kind in "OUT":
+            words[i] = Words()
+            plain = values if values.dtype.kind in "mM" else values.tolist()  # which would turn dates into numbers
+            words[i].add(as_words(plain, 1, name, asked.by))
+        else:
+            x[:, i] = as_floats(values, 1, name, asked.by)
+    return Table([name for name, _ in features], x, words)
 
 
 def is_number(value: Any) -> bool:

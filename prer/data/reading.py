@@ -4,17 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
-from typing import Any, Self
+from typing import Any, Literal, Self
 
+import numpy as np
 from torch import Tensor
 
-from prer.data.columns import check_header, check_names
+from prer.data.columns import FLOAT, check_header, check_names
 from prer.data.resizing import Fit, coloured, grey, resized
 from prer.errors import InputError
 from prer.settings import build, setting
 from prer.text import shown
 
 MOST = 5  # maximum number of columns that a message lists
+Missing = Literal["error", "median"]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -26,18 +28,57 @@ class Reading:
     size: int = setting(0, "height and width of images in pixels; 0: unchanged", low=0, high=4096)
     fit: Fit = setting("resize", "how to fit images to that size: resize, or pad (and crop larger ones)")
     shape: tuple[int, ...] = setting((), "shape of one sample, (C, H, W) or (features,), if the model is known", low=0)
+    categories: tuple[tuple[str, ...], ...] = setting(
+        (), "the texts of each column, sorted; empty for a column of numbers, and overall if no column is text"
+    )
+    missing: Missing = setting("error", "missing values: error, or median (of the column; text: no category)")
+    medians: tuple[float, ...] = setting((), "median of each column, or of each feature if they have no names")
 
     @classmethod
     def of(cls, table: Mapping[str, Any], shape: Sequence[int]) -> Self:
         """Parse and validate the table of a model file, which anybody may have written."""
         reading = build(cls, {**table, "shape": shape}, "reading", {})
-        if reading.columns and (reading.shape != (len(reading.columns),) or reading.label in reading.columns):
-            raise ValueError(
-                f"reading.columns names {len(reading.columns)} features, but samples have shape {reading.shape}"
-            )
+        reading._check_table()
         if reading.size and reading.shape[1:] != (reading.size, reading.size):
             raise ValueError(f"reading.size is {reading.size}, but samples have shape {reading.shape}")
         return reading
+
+    def _check_table(self) -> None:
+        """Check that columns, categories, medians and the shape belong together."""
+        if self.categories and (len(self.categories) != len(self.columns) or not any(self.categories)):
+            raise ValueError(f"reading.categories has {len(self.categories)} entries for {len(self.columns)} columns")
+        if any(list(texts) != sorted(set(texts)) for texts in self.categories):
+            raise ValueError("reading.categories must be sorted and different")
+        if self.columns and (self.shape != (sum(self.widths),) or self.label in self.columns):
+            raise ValueError(f"reading.columns names {sum(self.widths)} features, but samples have shape {self.shape}")
+        wanted = 0 if self.missing == "error" else len(self.columns) or (self.shape[0] if len(self.shape) == 1 else -1)
+        if len(self.medians) != wanted:
+            raise ValueError(f"reading.medians has {len(self.medians)} entries, but samples have shape {self.shape}")
+        if any(abs(median) > FLOAT for median in self.medians):
+            raise ValueError("reading.medians must fit into 32-bit floats")
+
+    @property
+    def widths(self) -> tuple[int, ...]:
+        """Number of features of each column: one for numbers, one for each category of a text."""
+        return tuple(len(texts) or 1 for texts in self.categories) or (1,) * len(self.columns)
+
+    @property
+    def features(self) -> tuple[str, ...]:
+        """Name of each feature, such as `city=Rome` for a category of a text column; empty without names."""
+        texts = self.categories or ((),) * len(self.columns)
+        pairs = zip(self.columns, texts, strict=True)
+        return tuple(name for column, of in pairs for name in ([f"{column}={text}" for text in of] or [column]))
+
+    def filled(self, x: np.ndarray) -> np.ndarray:
+        """Replace NaN in vectors [N, features] by the median of the feature, and by 0 in a category."""
+        if self.missing == "error" or x.ndim != 2 or x.dtype.kind != "f":
+            return x
+        each = self.widths or (1,) * len(self.medians)
+        medians = np.repeat(np.array(self.medians, np.float32), each)
+        holes = np.isnan(x)
+        if x.shape[1] != len(medians) or not holes.any():
+            return x
+        return np.where(holes, medians.astype(x.dtype), x)
 
     def to_json(self) -> dict[str, Any]:
         """All settings but the shape, which a model file stores elsewhere."""
@@ -65,17 +106,27 @@ class Reading:
         places, known = {name: place for place, name in enumerate(names)}, set(self.columns)
         missing, extra = [n for n in self.columns if n not in places], [n for n in names if n not in known]
         if missing or extra:
-            wrong = [f"missing: {_listed(missing)}"] * bool(missing) + [f"unknown: {_listed(extra)}"] * bool(extra)
+            wrong = [f"missing: {listed(missing)}"] * bool(missing) + [f"unknown: {listed(extra)}"] * bool(extra)
             do = ["add the missing columns"] * bool(missing) + ["remove the unknown columns"] * bool(extra)
             what = f"the columns differ from those of the training data ({'; '.join(wrong)})"
             raise InputError(f"{what}; {' and '.join(do)}; their order does not matter")
         return [places[name] for name in self.columns]
 
-    def arranged(self, x: Any, names: Sequence[str]) -> Any:
-        """Reorder the columns of an array as in the model; leave them as they are if either side has no names."""
-        if not self.columns or not names or self.columns == tuple(names):
+    def arranged(self, x: Any, other: Reading) -> Any:
+        """Reorder the features of an array that was read as `other`; unchanged if either has no column names."""
+        same = (self.columns, self.categories) == (other.columns, other.categories)
+        if same or not self.columns or not other.columns:
             return x
-        return x[:, self.order(names)]
+        order = self.order(other.columns)
+        mine, theirs = (r.categories or ((),) * len(r.columns) for r in (self, other))
+        for name, texts, place in zip(self.columns, mine, order, strict=True):
+            if texts != theirs[place]:
+                raise InputError(
+                    f"the texts in column {shown(name, 30)!r} differ from those of the training data; "
+                    "read both tables with the same categories: give data frames, or known=..."
+                )
+        starts = np.cumsum((0, *other.widths))
+        return x[:, np.concatenate([np.arange(starts[place], starts[place + 1]) for place in order])]
 
     def fitted(self, x: Tensor) -> Tensor:
         """Convert images [N, C, H, W] to the size and channels of the model."""
@@ -85,6 +136,17 @@ class Reading:
         return coloured(x) if self.shape[0] == 3 else grey(x) if self.shape[0] == 1 else x
 
 
-def _listed(names: Sequence[str]) -> str:
+def medians(x: np.ndarray, names: Sequence[str] = ()) -> tuple[float, ...]:
+    """Median of each column of vectors [N, features] as 32-bit floats, without NaN."""
+    empty = np.isnan(x).all(0)
+    if empty.any():
+        place = int(empty.argmax())
+        which = repr(shown(names[place], 30)) if names else str(place + 1)
+        raise InputError(f"column {which} has no value; drop it")
+    return tuple(float(np.float32(np.nanmedian(column.astype(np.float64)))) for column in x.T)
+
+
+def listed(names: Sequence[str]) -> str:
+    """Quote the first names, and count the rest."""
     more = f" and {len(names) - MOST} more" if len(names) > MOST else ""
     return ", ".join(repr(shown(name, 30)) for name in names[:MOST]) + more

@@ -18,7 +18,7 @@ from prer.data.arrays import Data, as_labels
 from prer.data.columns import find_column
 from prer.data.formats.images import pixels
 from prer.data.frames import checked, is_frame, is_number, of_frame
-from prer.data.reading import Reading
+from prer.data.reading import Missing, Reading
 from prer.errors import InputError
 from prer.text import shown
 
@@ -27,13 +27,15 @@ LABELS = ("label", "labels", "fine_label", "y", "target")
 WANTED = "give pairs (x, y), rows such as {'image': ..., 'label': 3}, or a data frame"
 
 
-def as_data(source: Any, y: Any = None) -> Data:
+def as_data(source: Any, y: Any = None, *, missing: Missing = "error", known: Reading | None = None) -> Data:
     """Convert an object to samples and labels.
 
     Args:
         source: a torch data set (by index or iterable) or any sequence or iterable of pairs (x, y); named rows, as in
             Hugging Face data sets; or a data frame. Each x is a tensor, an array or a Pillow image.
         y: name of the label for named rows or columns; or the labels, if the source holds samples only.
+        missing: of a data frame, as in `of_frame`.
+        known: how earlier data was read, for a data frame.
 
     Example:
         >>> rows = [{"height": 1.5, "width": 2, "label": "cat"}, {"height": 2.5, "width": 1, "label": "dog"}]
@@ -42,7 +44,7 @@ def as_data(source: Any, y: Any = None) -> Data:
         ([[1.5, 2.0], [2.5, 1.0]], ['cat', 'dog'])
     """
     if is_frame(source):
-        return of_frame(source, y)
+        return of_frame(source, y, missing=missing, known=known)
     items = _items(source)
     first = next(items, None)
     if first is None:

@@ -214,7 +214,7 @@ class Model:
         if is_frame(x):
             x = features_of(x, self.reading)
         is_bytes = str(getattr(x, "dtype", "")).endswith("uint8")  # a single image may be dark
-        return self.fitted(as_samples(x, may_be_dark=is_bytes))
+        return self.fitted(as_samples(x, may_be_dark=is_bytes, reading=self.reading))
 
     def fitted(self, x: Tensor) -> Tensor:
         """Convert validated samples to the size and channels that were learned, and check their shape."""

@@ -11,7 +11,7 @@ from prer.data.arrays import Data, as_pair, as_samples
 from prer.data.catalogue import CATALOGUE, is_here, load_named
 from prer.data.entry import Progress, silent
 from prer.data.files import find, read
-from prer.data.reading import Reading
+from prer.data.reading import Missing, Reading
 from prer.data.resizing import Fit, coloured, resized
 from prer.errors import InputError
 from prer.settings import setting
@@ -39,6 +39,7 @@ class StreamConfig:
     domains: tuple[str, ...] = setting((), "more data sets with the same classes, each a name or a path (domain)")
     shuffle_seed: int = setting(0, "seed of the random order of labels or pixels", low=0)
     label: str | int = setting("", "the label column (tables); empty: the last")
+    missing: Missing = setting("error", "missing values (tables, vectors): error, or median of the column (numbers)")
     size: int = setting(0, "height and width of images in pixels; 0: unchanged", low=0, high=4096)
     fit: Fit = setting("resize", "how to fit images to that size: resize, or pad (and crop larger ones)")
     crop: int = setting(0, "maximum random shift of images in training, in pixels", low=0, high=4096)
@@ -70,7 +71,7 @@ class StreamConfig:
 
     def _stream(self, progress: Progress) -> Stream:
         sources = [self._load("stream.data", self.data, progress)]
-        sources += [self._load("stream.domains", data, progress) for data in self.domains]
+        sources += [self._load("stream.domains", data, progress, sources[0].reading) for data in self.domains]
         about: dict[str, Any] = {"resplit": self.resplit or None, "name": self.name}
         if self.kind == "domain":
             return _one_head(Stream.of(_alike(sources), **about))
@@ -82,8 +83,10 @@ class StreamConfig:
         shuffle = self.shuffle_seed if self.shuffle else None
         return Stream.split(sources[0], classes_per_task=self.classes_per_task, **chosen, shuffle=shuffle, **about)
 
-    def _load(self, key: str, data: str, progress: Progress) -> Data:
-        loaded = load(data, label=str(self.label), size=self.size, fit=self.fit, progress=progress, key=key)
+    def _load(self, key: str, data: str, progress: Progress, first: Reading | None = None) -> Data:
+        known = first if first and (first.categories or first.medians) else None  # encode all domains in one way
+        about: dict[str, Any] = {"label": str(self.label), "missing": self.missing, "known": known}
+        loaded = load(data, **about, size=self.size, fit=self.fit, progress=progress, key=key)
         if not self.size:
             return loaded
         x = as_samples(loaded.x)
@@ -125,17 +128,21 @@ def load(
     label: str = "",
     size: int = 0,
     fit: Fit = "resize",
+    missing: Missing = "error",
+    known: Reading | None = None,
     progress: Progress = silent,
     key: str = "stream.data",
 ) -> Data:
-    """Load a catalogue data set or a path; the arguments are settings of `StreamConfig`."""
+    """Load a catalogue data set or a path; `known` and the settings of `StreamConfig` are arguments of `read`."""
     if data in CATALOGUE:
-        if label:
-            raise InputError(f"stream.label={label!r} applies only to tables, and {data} is not a table; leave it out")
+        for name, given in (("label", label), ("missing", "" if missing == "error" else missing)):
+            if given:
+                what = f"stream.{name}={given!r} applies only to tables, and {data} is not a table"
+                raise InputError(f"{what}; leave it out")
         return load_named(data, progress)
     path = find(data)
     if path is not None:
-        return read(path, label=label, size=size, fit=fit)
+        return read(path, label=label, size=size, fit=fit, missing=missing, known=known)
     hint = did_you_mean(data.lower(), CATALOGUE)
     raise InputError(f"{key}={data!r} is neither a file nor a known data set{hint}")
 

@@ -5,15 +5,16 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any, NamedTuple
 
 import numpy as np
 import torch
 from torch import Tensor
 
-from prer.data.arrays import Data, as_pair
+from prer.data.arrays import Data, as_pair, with_medians
 from prer.data.frames import is_frame
-from prer.data.reading import Reading
+from prer.data.reading import Missing, Reading
 from prer.errors import InputError
 from prer.streams.task import Label
 
@@ -29,15 +30,27 @@ class Pool(NamedTuple):
     reading: Reading  # how the samples were read
 
 
-def as_pool(x: Any, y: Any, test: Any, resplit: float | None) -> Pool:
-    """Validate samples and labels from any source, and collect them in one pool."""
-    data = x if isinstance(x, Data) else _as_data(x, y)
+def as_pool(
+    x: Any, y: Any, test: Any, resplit: float | None, missing: Missing = "error", known: Reading | None = None
+) -> Pool:
+    """Validate samples and labels from any source, and collect them in one pool.
+
+    Args:
+        x: samples, or a source of samples and labels.
+        y: labels, or the name of the label.
+        test: a given test part.
+        resplit: test share of a new split.
+        missing: "error", or "median" to fill missing values of frames and vectors.
+        known: how earlier samples were read, if these are to be read in the same way.
+    """
+    data = x if isinstance(x, Data) else _as_data(x, y, missing, known)
     samples, labels = as_pair(data)
     tests = data.tests
     if test is not None:
-        other = _as_data(*test) if isinstance(test, tuple) and len(test) == 2 else _as_data(test, y)
+        both = test if isinstance(test, tuple) and len(test) == 2 else (test, y)
+        other = _as_data(*both, known=data.reading)
         more, more_labels = as_pair(other, may_be_dark=True)
-        more = data.reading.arranged(more, other.reading.columns)
+        more = data.reading.arranged(more, other.reading)
         if more.shape[1:] != samples.shape[1:] or more.dtype != samples.dtype:
             raise InputError("the test part and the training part have different shapes or types; convert one of them")
         if labels.dtype.kind != more_labels.dtype.kind:
@@ -60,12 +73,18 @@ def pool_of(data: Data, labels: np.ndarray, resplit: float | None = None) -> Poo
     return Pool(samples, rows, [label for label in data.order or rows if label in rows], held, share, data.reading)
 
 
-def _as_data(x: Any, y: Any) -> Data:
+def _as_data(x: Any, y: Any, missing: Missing = "error", known: Reading | None = None) -> Data:
     if y is None or isinstance(y, str) or is_frame(x):  # its columns have names
         from prer.data.rows import as_data
 
-        return as_data(x, y)
-    return Data(x, y)
+        data = as_data(x, y, missing=missing, known=known if known and known.columns else None)
+    else:
+        data = Data(x, y)
+    if data.reading.medians or is_frame(x):
+        return data
+    if known and known.medians:
+        return data._replace(reading=replace(data.reading, missing=known.missing, medians=known.medians))
+    return with_medians(data) if missing == "median" else data
 
 
 def check_parts(pool: Pool, labels: Sequence[Label], tested: bool = True) -> None:

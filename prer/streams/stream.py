@@ -14,7 +14,7 @@ import numpy as np
 
 from prer.address import Address
 from prer.data.arrays import Data
-from prer.data.reading import Reading
+from prer.data.reading import Missing, Reading
 from prer.errors import InputError
 from prer.streams.making import places_in, task_of
 from prer.streams.pool import Pool, as_pool, check_parts
@@ -49,6 +49,7 @@ class Stream:
         scenario: Scenario = "task",
         test: Any = None,
         resplit: float | None = None,
+        missing: Missing = "error",
         name: str = "arrays",
     ) -> Stream:
         """Divide the classes into tasks, in the order of their labels; the last may have fewer.
@@ -65,10 +66,11 @@ class Stream:
             test: a given test part, as (x, y) or in the form of x.
             resplit: test share of a balanced split per seed over all the data; None uses the given test part, or
                 0.2 if there is none.
+            missing: "error", or "median" to fill missing numbers of frames and vectors by the median of their column.
             name: name of the data in results.
         """
         check_scenario(scenario)
-        pool = as_pool(x, y, test, resplit)
+        pool = as_pool(x, y, test, resplit, missing)
         names = [_as_label(label) for label in (pool.order if order is None else order)]
         if shuffle is not None and shuffle is not False:
             drawn = (Address((int(shuffle),)) / "classes").permutation(len(names))[0]
@@ -89,6 +91,7 @@ class Stream:
         seed: int = 0,
         test: Any = None,
         resplit: float | None = None,
+        missing: Missing = "error",
         name: str = "arrays",
     ) -> Stream:
         """All classes in every task, with one head; from the second task on, each task permutes the pixels.
@@ -100,9 +103,10 @@ class Stream:
             seed: seed of the random permutations.
             test: as in `split`.
             resplit: as in `split`.
+            missing: as in `split`.
             name: as in `split`.
         """
-        pool = as_pool(x, y, test, resplit)
+        pool = as_pool(x, y, test, resplit, missing)
         _check_count(tasks)
         shape, address = tuple(pool.x.shape[1:]), Address((seed,)) / "pixels"
         views = [Permuted.drawn(shape, address / t) for t in range(1, tasks)]
@@ -137,6 +141,7 @@ class Stream:
         *,
         scenario: Scenario = "task",
         resplit: float | None = None,
+        missing: Missing = "error",
         name: str = "arrays",
     ) -> Stream:
         """One task for each (x, y), or (x, y, x_test, y_test); see `arriving`.
@@ -147,7 +152,7 @@ class Stream:
             >>> [task.head for task in stream]  # the second brings more of known classes: the head goes on
             [0, 0]
         """
-        tasks = tuple(arriving(sources, scenario=scenario, resplit=resplit))
+        tasks = tuple(arriving(sources, scenario=scenario, resplit=resplit, missing=missing))
         if not tasks:
             raise InputError("there are no tasks; give at least one (x, y)")
         return cls(tasks, name)
@@ -233,7 +238,13 @@ def _split(task: Task) -> Split:
     return task.split
 
 
-def arriving(sources: Iterable[Any], *, scenario: Scenario = "task", resplit: float | None = None) -> Iterator[Task]:
+def arriving(
+    sources: Iterable[Any],
+    *,
+    scenario: Scenario = "task",
+    resplit: float | None = None,
+    missing: Missing = "error",
+) -> Iterator[Task]:
     """Yield tasks as they arrive, each from (x, y) or (x, y, x_test, y_test); their number and classes may be unknown.
 
     They may differ in size and in classes. In the scenario "task", if one head knows all classes of a task, the task
@@ -244,6 +255,7 @@ def arriving(sources: Iterable[Any], *, scenario: Scenario = "task", resplit: fl
         sources: any iterable, a generator for instance.
         scenario: "task" or "class", as in `Stream.split`.
         resplit: as in `Stream.split`.
+        missing: as in `Stream.split`; later tasks are filled by the medians of the first.
     """
     check_scenario(scenario)
     seen: list[Task] = []
@@ -251,11 +263,12 @@ def arriving(sources: Iterable[Any], *, scenario: Scenario = "task", resplit: fl
         parts = source if isinstance(source, tuple) and not isinstance(source, Data) else (source, None)
         if len(parts) not in (2, 4):
             raise InputError(f"task {len(seen) + 1}: give (x, y) or (x, y, x_test, y_test)")
-        pool = as_pool(parts[0], parts[1], (parts[2], parts[3]) if len(parts) == 4 else None, resplit)
+        test = (parts[2], parts[3]) if len(parts) == 4 else None
+        pool = as_pool(parts[0], parts[1], test, resplit, missing, seen[0].reading if seen else None)
         if not isinstance(source, Data) and getattr(getattr(parts[0], "flags", None), "writeable", True):
             pool = pool._replace(x=pool.x.clone())  # the caller may reuse the same array for the next task
         if seen and pool.reading.columns:
-            pool = pool._replace(x=seen[0].reading.arranged(pool.x, pool.reading.columns))
+            pool = pool._replace(x=seen[0].reading.arranged(pool.x, pool.reading))
         if seen and (pool.x.shape[1:] != seen[0].x.shape[1:] or pool.x.dtype != seen[0].x.dtype):
             raise InputError(
                 f"task {len(seen) + 1} differs from the first task in the shape or type of its samples; convert them"

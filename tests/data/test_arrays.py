@@ -5,8 +5,7 @@ import pytest
 import torch
 from support.arrays import IMAGES, X, Y, images, vectors
 
-from prer.data.arrays import Data, as_labels, as_pair, as_samples, of_table
-from prer.data.reading import Reading
+from prer.data.arrays import Data, as_labels, as_pair, as_samples
 from prer.errors import InputError
 
 
@@ -170,22 +169,3 @@ def test_fractions_are_named_by_their_row_and_column():
     ):
         with pytest.raises(InputError, match=said.replace("(", r"\(").replace(")", r"\)")):
             as_labels([1, 0.5], column, by)
-
-
-def test_a_table_has_the_order_of_the_model_that_is_known():
-    x, known = np.arange(4.0).reshape(2, 2), Reading(columns=("b", "a"), label="kind", shape=(2,))
-    data = of_table(x, ["a", "b"], "kind", lambda: np.array([0, 1]), None)
-    assert (data.x is x, data.y.tolist(), data.reading) == (True, [0, 1], Reading(columns=("a", "b"), label="kind"))
-    data = of_table(x, ["a", "b"], "kind", lambda: np.array([0, 1]), known)
-    assert (data.x.tolist(), data.y.tolist(), data.reading) == ([[1, 0], [3, 2]], [0, 1], known)
-
-
-def test_labels_that_are_none_are_no_error_where_a_model_is_known():
-    def missing():
-        raise InputError("some labels are missing")
-
-    known = Reading(columns=("a",), shape=(1,))
-    assert of_table(np.zeros((2, 1)), ["a"], "kind", missing, known).y.tolist() == []
-    assert of_table(np.zeros((2, 1)), ["a"], "", missing, known).y.tolist() == []
-    with pytest.raises(InputError, match="missing"):
-        of_table(np.zeros((2, 1)), ["a"], "kind", missing, None)

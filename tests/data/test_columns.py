@@ -2,7 +2,20 @@
 
 import pytest
 
-from prer.data.columns import check_header, check_names, find_column, is_number, label_column, no_number
+from prer.data.columns import (
+    FILES,
+    NEITHER,
+    PYTHON,
+    Ways,
+    as_text,
+    check_header,
+    check_names,
+    find_column,
+    is_number,
+    label_column,
+    no_number,
+    number_of,
+)
 from prer.errors import InputError
 
 
@@ -17,6 +30,7 @@ def test_the_label_is_the_column_that_is_named_or_the_last():
     [
         ([], "", "^it has no columns; give a table with a header"),
         (["a", "", "c"], "", "^column 2 has no name; name it"),
+        (["a", "b\ud800", "c"], "", "^the name of column 2 is not valid Unicode; rename it"),
         (["a", "b", "a"], "", "^two columns are called 'a'"),
         (["a"], "", "^it has only one column; a table needs features and a label"),
         (["1.5", "2", "x"], "", "^its first line contains numbers"),
@@ -63,8 +77,31 @@ def test_numbers_that_32_bits_can_hold(text, expected):
     ],
 )
 def test_a_value_that_is_no_number_is_named_by_row_and_column(value, said):
-    assert str(no_number(value, 3, "a", "y")) == said
+    assert str(no_number(value, 3, "a", Ways(label="y"))) == said
 
 
 def test_nothing_is_said_of_the_label_where_there_is_none():
-    assert str(no_number("paris", 1, 0, "")) == "row 1, column '0' holds text ('paris'); encode it as numbers"
+    assert str(no_number("paris", 1, 0, NEITHER)) == "row 1, column '0' holds text ('paris'); encode it as numbers"
+
+
+@pytest.mark.parametrize(
+    ("ways", "said"),
+    [
+        (FILES, "fill it, drop the row, or set stream.missing=median"),
+        (PYTHON, "fill it, drop the row, or set missing='median'"),
+        (NEITHER, "fill it or drop the row"),
+    ],
+)
+@pytest.mark.parametrize("value", [None, "", "NA", "n/a", "Null", "none", " nan "])
+def test_the_way_out_of_a_missing_value_is_said(value, ways, said):
+    assert str(no_number(value, 1, "a", ways)) == f"row 1, column 'a': a value is missing; {said}"
+
+
+def test_a_text_is_a_number_missing_or_neither():
+    assert [number_of(text) for text in ("1", " -2.5 ", "01234", "1e999")] == [1, -2.5, 1234, float("inf")]
+    assert all(number_of(text) != number_of(text) for text in ("", " ", "NaN", "-nan", "NA", "N/A", "null", "None"))
+    assert [number_of(text) for text in ("x", "1_0", "1,5", "?", "-")] == [None] * 5
+
+
+def test_texts_become_valid_unicode():
+    assert (as_text("a"), as_text("\u00e9"), as_text("a\udcff")) == ("a", "\u00e9", "a\\udcff")

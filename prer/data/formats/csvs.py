@@ -1,4 +1,4 @@
-"""CSV with a header: one column of labels, and numbers in all the others."""
+"""CSV with a header: one column of labels, and numbers or texts in all the others."""
 
 from __future__ import annotations
 
@@ -7,14 +7,14 @@ import itertools
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
-from typing import TextIO
+from typing import NamedTuple, TextIO
 
 import numpy as np
 
-from prer.data.arrays import Data, fractions, of_table
-from prer.data.columns import EMPTY, NAMED_BY, is_number, label_column, no_number
+from prer.data.arrays import Data, fractions
+from prer.data.columns import EMPTY, FLOAT, MARKS, NAMED_BY, is_number
 from prer.data.guards import about, check_names, sound
-from prer.data.reading import Reading
+from prer.data.tables import Asked, Labels, Table, Words, of_table
 from prer.errors import InputError
 from prer.text import shown
 
@@ -22,41 +22,59 @@ ROWS_READ = 4096  # rows at a time
 LINE = 1 << 24  # maximum characters of a line
 
 
-def read(path: Path, label: str = "", known: Reading | None = None) -> Data:
-    """Read float32 vectors and labels from a CSV with a header, separated by commas, semicolons or tabs.
+class Content(NamedTuple):
+    """The columns of a file."""
 
-    Args:
-        path: path of the file.
-        label: the label column; empty: the last.
-        known: how the data of a model was read, if this file is to be predicted; labels are then optional.
-    """
+    table: Table
+    label: str  # name of the label column; empty if there is none
+    labels: list[str]
+
+
+def read(path: Path, asked: Asked) -> Data:
+    """Read float32 vectors and labels from a CSV with a header, separated by commas, semicolons or tabs."""
     with sound(path), about(path), path.open(encoding="utf-8-sig", newline="") as file:
         try:
-            return _read(file, label, known)
+            content = _read(file, asked)
         except UnicodeDecodeError:
             raise InputError("it is not UTF-8 text; save the table as CSV in UTF-8") from None
         except csv.Error as error:
             raise InputError(f"it cannot be read as CSV: {shown(error)}; fix the quotes") from None
+    with about(path):
+        texts, label = content.labels, content.label
+        return of_table(content.table, Labels(label, lambda: set(texts), lambda: _as_labels(texts, label)), asked)
 
 
-def _read(file: TextIO, label: str, known: Reading | None) -> Data:
+def _read(file: TextIO, asked: Asked) -> Content:
+    """Read a file, a second time if a column turns out late to hold more than numbers."""
+    words: dict[int, Words] = {}
+    content, late = _read_once(file, asked, words)
+    if not late:
+        return content
+    file.seek(0)
+    return _read_once(file, asked, {i: Words() for i in words})[0]
+
+
+def _read_once(file: TextIO, asked: Asked, words: dict[int, Words]) -> tuple[Content, bool]:
+    """Read a file; add columns that are not all numbers to `words`, and tell whether one lacks its first rows."""
     lines = _lines(file)
     first = next((line for line in lines if line.strip()), "")
     comma = max(",;\t", key=re.sub(r'"[^"]*"', "", first).count)
     rows = csv.reader(itertools.chain([first], lines), delimiter=comma)
     names = [name.strip() for name in next(rows, [])]
-    place = known.label_in(names) if known else label_column(names, label)
-    called = "" if place is None else names[place]
-    features = [name for name in names if name != called]
-    labels: list[str] = []
-    blocks = []
+    place = asked.place(names)
+    features = [name for i, name in enumerate(names) if i != place]
+    known = asked.texts
+    words |= {i: Words() for i, name in enumerate(features) if name in known and i not in words}
+    early, labels, blocks = set(words), [], []
     for start, block in _blocks(rows, len(names)):
         if place is not None:
             labels += [row.pop(place).strip() for row in block]
-        blocks.append(_floats(block, features, start, "" if known else NAMED_BY))
+        blocks.append(_floats(block, words))
+        early |= set(words) if start == 1 else set()
     if not blocks:
         raise InputError("it has a header but no rows; give one row for each sample")
-    return of_table(np.concatenate(blocks), features, called, lambda: _as_labels(labels, called), known)
+    table = Table(features, np.concatenate(blocks), words)
+    return Content(table, "" if place is None else names[place], labels), set(words) > early
 
 
 def _lines(file: TextIO) -> Iterator[str]:
@@ -80,20 +98,32 @@ def _blocks(rows: Iterable[list[str]], width: int) -> Iterator[tuple[int, list[l
         yield some[0][0], [row for _, row in some]
 
 
-def _floats(block: list[list[str]], names: Sequence[str], start: int, by: str) -> np.ndarray:
-    flat = list(itertools.chain.from_iterable(block))
-    try:
-        if any("_" in text for text in flat):  # Python parses 1_000 as a number
-            raise ValueError
-        with np.errstate(over="ignore"):
-            values = np.array(list(map(float, flat)), np.float64).astype(np.float32)
-        bad = np.flatnonzero(~np.isfinite(values))
-        if not len(bad):
+def _floats(block: list[list[str]], words: dict[int, Words]) -> np.ndarray:
+    """Rows as float32, NaN where a value is missing; columns with other values go to `words`."""
+    if not words:
+        values = _parsed(list(itertools.chain.from_iterable(block)))
+        if values is not None:
             return values.reshape(len(block), -1)
-        first = int(bad[0])
+    columns = list(zip(*block, strict=True))
+    floats = np.zeros((len(block), len(columns)), np.float32)
+    for i, texts in enumerate(columns):
+        values = None if i in words else _parsed(texts)
+        if values is None and i not in words:
+            values = _parsed(["nan" if text.strip().lower() in MARKS else text for text in texts])
+        if values is None:
+            words.setdefault(i, Words()).add([text.strip() for text in texts])
+        else:
+            floats[:, i] = values
+    return floats
+
+
+def _parsed(texts: Sequence[str]) -> np.ndarray | None:
+    """Numbers as float32, or None if one is not a number or too large."""
+    try:
+        values = None if "_" in "".join(texts) else np.array(list(map(float, texts)), np.float64)  # 1_000 is none
     except ValueError:
-        first = next(i for i, text in enumerate(flat) if not is_number(text))
-    raise no_number(flat[first], start + first // len(names), names[first % len(names)], by)
+        return None
+    return None if values is None or (np.abs(values) > FLOAT).any() else values.astype(np.float32)
 
 
 def _as_labels(texts: list[str], name: str) -> np.ndarray:

@@ -39,10 +39,16 @@ class Entry(NamedTuple):
     parts: tuple[str, ...]
     size: int
     open: Callable[[], BinaryIO]
+    name: str  # the whole path; `parts` may be cut to its end
 
 
 def read(
-    path: Path, size: int = 0, fit: Fit = "resize", only: Sequence[str] = (), known: Reading | None = None
+    path: Path,
+    size: int = 0,
+    fit: Fit = "resize",
+    only: Sequence[str] = (),
+    known: Reading | None = None,
+    labelled: bool = True,
 ) -> Data:
     """Images [N, C, H, W], sorted by path, with the names of their folders as labels.
 
@@ -53,16 +59,17 @@ def read(
         size: height and width in pixels after resizing; 0 leaves images unchanged.
         fit: how images are fitted to that size, "resize" or "pad".
         only: names of the files to use in a folder; empty: all.
-        known: how the data of a model was read, if these are to be predicted; class folders are then optional.
+        known: how the data of a model was read, if these are to be read in the same way.
+        labelled: whether class folders are required; otherwise all files are read as one part.
     """
     if path.is_dir():
-        return _read(path, [e for e in _in_folder(path) if not only or e.parts[-1] in only], size, fit, known)
+        return _read(path, [e for e in _in_folder(path) if not only or e.parts[-1] in only], size, fit, known, labelled)
     with opened(path) as (archive, files):
         entries = [
-            Entry(PurePosixPath(name).parts, info.file_size, lambda i=info: io.BytesIO(contents(archive, i)))
+            Entry(PurePosixPath(name).parts, info.file_size, lambda i=info: io.BytesIO(contents(archive, i)), name)
             for name, info in files.items()
         ]
-        return _read(path, entries, size, fit, known)
+        return _read(path, entries, size, fit, known, labelled)
 
 
 def is_image(path: Path) -> bool:
@@ -78,8 +85,8 @@ def is_image(path: Path) -> bool:
 
 def read_one(path: Path, known: Reading) -> Data:
     """Read one image to predict."""
-    entry = Entry((path.name,), path.stat().st_size, lambda: path.open("rb"))
-    return _read(path, [entry], known.size, known.fit, known)
+    entry = Entry((path.name,), path.stat().st_size, lambda: path.open("rb"), path.name)
+    return _read(path, [entry], known.size, known.fit, known, labelled=False)
 
 
 def _in_folder(folder: Path) -> Iterator[Entry]:
@@ -99,24 +106,24 @@ def _in_folder(folder: Path) -> Iterator[Entry]:
             elif not entry.is_file() and _is_wanted(names):  # a pipe, or a broken link
                 raise InputError(f"{shown(path)}: it is not a regular file; remove it")
             elif entry.is_file():
-                yield Entry(names, entry.stat().st_size, lambda path=path: path.open("rb"))
+                yield Entry(names, entry.stat().st_size, lambda path=path: path.open("rb"), "/".join(names))
 
 
-def _read(path: Path, entries: list[Entry], size: int, fit: Fit, known: Reading | None) -> Data:
+def _read(path: Path, entries: list[Entry], size: int, fit: Fit, known: Reading | None, labelled: bool) -> Data:
     entries = [entry for entry in entries if _is_wanted(entry.parts)]
-    train, test = (_by_path(entries), []) if known else _in_parts(entries)
+    train, test = _in_parts(entries) if labelled else (_by_path(entries), [])
     if not train:
-        what = "it contains no images; give images" if known else f"it contains no folders with images; {ACCEPTED}"
+        what = f"it contains no folders with images; {ACCEPTED}" if labelled else "it contains no images; give images"
         raise InputError(f"{shown(path)}: {what}")
     lone = next((entry for entry in train + test if len(entry.parts) < 2), None)
-    if lone and known:
-        return Data(_pool(path, train + test, size, fit, known), np.empty(0, dtype=str), reading=known)
-    if lone:
+    if lone and labelled:
         raise InputError(f"{shown(path)}: {shown(lone.parts[-1])!r} is not in a class folder; give each class a folder")
     with about(path):
         check_names(entry.parts[0] for entry in train + test)
-    labels = [as_text(entry.parts[0]) for entry in train + test]
-    return Data(_pool(path, train + test, size, fit, known), np.array(labels, dtype=str), len(test))
+    labels = [] if lone else [as_text(entry.parts[0]) for entry in train + test]
+    x = _pool(path, train + test, size, fit, known)
+    names = tuple(as_text(entry.name) for entry in train + test)
+    return Data(x, np.array(labels, dtype=str), len(test), reading=known or Reading(), names=names)
 
 
 def _is_wanted(parts: tuple[str, ...]) -> bool:

@@ -1,4 +1,4 @@
-"""Parquet tables: one column of labels, and numbers in all the others. Needs pyarrow, imported only here."""
+"""Parquet tables: one column of labels, and numbers or texts in all the others. Needs pyarrow, imported only here."""
 
 from __future__ import annotations
 
@@ -7,17 +7,17 @@ from typing import Any
 
 import numpy as np
 
-from prer.data.arrays import Data, as_labels, of_table
-from prer.data.columns import NAMED_BY, label_column, no_number
+from prer.data.arrays import Data, as_labels
+from prer.data.columns import NAMED_BY
 from prer.data.formats.csvs import ROWS_READ
 from prer.data.guards import about, check_growth, check_names, sound
-from prer.data.reading import Reading
+from prer.data.tables import Asked, Labels, Table, Words, as_floats, as_words, of_table, texts_of
 from prer.errors import InputError
 from prer.text import shown
 
 
-def read(path: Path, label: str = "", known: Reading | None = None) -> Data:
-    """Read float32 vectors and labels; the arguments are those of `csvs.read`."""
+def read(path: Path, asked: Asked) -> Data:
+    """Read float32 vectors and labels."""
     try:
         import pyarrow.parquet as parquet
     except ImportError:
@@ -26,49 +26,47 @@ def read(path: Path, label: str = "", known: Reading | None = None) -> Data:
         file = parquet.ParquetFile(raw, pre_buffer=False)
         names, rows = list(file.schema_arrow.names), file.metadata.num_rows
         with about(path):
-            place = known.label_in(names) if known else label_column(names, label)
+            place = asked.place(names)
         if rows < 1:
             raise InputError(f"{shown(path)}: the table has no rows; give one row for each sample")
         check_growth(path, rows * len(names) * 8, path.stat().st_size)
-        return _read(path, file, names, place, known)
-
-
-def _read(path: Path, file: Any, names: list[str], place: int | None, known: Reading | None) -> Data:
-    called = "" if place is None else names[place]
-    features = [name for name in names if name != called]
-    x, labels, done = np.empty((file.metadata.num_rows, len(features)), np.float32), [], 0
+        with about(path):
+            table, labels = _read(file, names, place, asked)
     with about(path):
-        for batch in file.iter_batches(ROWS_READ, use_threads=False):
-            rows = x[done : done + len(batch)]
-            for i, name in enumerate(features):
-                rows[:, i] = _numbers(batch.column(name), name, done + 1, "" if known else NAMED_BY)
-            if place is not None:
-                labels.append(_values(batch.column(called)))
-            done += len(batch)
-        if done != len(x):
-            raise InputError("it cannot be read because its row count is wrong; write it again")
-        return of_table(x, features, called, lambda: _as_labels(np.concatenate(labels), called), known)
+        name = "" if place is None else names[place]
+        y = np.concatenate(labels) if labels else np.empty(0)
+        return of_table(table, Labels(name, lambda: texts_of(y), lambda: _as_labels(y, name)), asked)
+
+
+def _read(file: Any, names: list[str], place: int | None, asked: Asked) -> tuple[Table, list[np.ndarray]]:
+    features = [name for i, name in enumerate(names) if i != place]
+    known = asked.texts
+    words = {i: Words() for i, name in enumerate(features) if name in known or _is_text(file.schema_arrow, name)}
+    x, labels, done = np.empty((file.metadata.num_rows, len(features)), np.float32), [], 0
+    for batch in file.iter_batches(ROWS_READ, use_threads=False):
+        for i, name in enumerate(features):
+            values = _values(batch.column(name))
+            if i in words:
+                words[i].add(as_words(values, done + 1, name, asked.by))
+            else:
+                x[done : done + len(batch), i] = as_floats(values, done + 1, name, asked.by)
+        if place is not None:
+            labels.append(_values(batch.column(names[place])))
+        done += len(batch)
+    if done != len(x):
+        raise InputError("it cannot be read because its row count is wrong; write it again")
+    return Table(features, x, words), labels
+
+
+def _is_text(schema: Any, name: str) -> bool:
+    """Whether a column holds strings, dictionary-encoded or not."""
+    kind = schema.field(name).type
+    return "string" in str(getattr(kind, "value_type", kind))
 
 
 def _as_labels(y: np.ndarray, name: str) -> np.ndarray:
     check_names(y.tolist())
     return as_labels(y, name, NAMED_BY)
-
-
-def _numbers(column: Any, name: str, first: int, by: str) -> np.ndarray:
-    """A column as float32; an error names the row, counted from `first`."""
-    values = _values(column)
-    missing = column.is_null(nan_is_null=True).to_numpy(zero_copy_only=False)
-    if missing.any():
-        raise no_number(None, first + int(missing.argmax()), name, by)
-    if values.dtype.kind not in "biuf":
-        raise no_number(values[0], first, name, by)
-    with np.errstate(over="ignore"):
-        floats = values.astype(np.float32)
-    beyond = ~np.isfinite(floats)
-    if beyond.any():
-        raise no_number(values[beyond][0], first + int(beyond.argmax()), name, by)
-    return floats
 
 
 def _values(column: Any) -> np.ndarray:

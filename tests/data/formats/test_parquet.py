@@ -2,7 +2,6 @@
 
 import builtins
 import sys
-from pathlib import Path
 from types import SimpleNamespace
 
 import numpy as np
@@ -13,6 +12,7 @@ from support.data_files import parquet_with, same
 
 from prer.data.files import read
 from prer.data.formats import parquet
+from prer.data.tables import Asked
 from prer.errors import InputError
 
 
@@ -58,9 +58,10 @@ def test_parquet_without_pyarrow_says_what_to_install(tmp_path, monkeypatch):
 def test_parquet_that_has_fewer_rows_than_it_says_is_refused():
     class Lying:
         metadata = SimpleNamespace(num_rows=5)
+        schema_arrow = pyarrow.schema([("a", pyarrow.float64()), ("label", pyarrow.int64())])
 
         def iter_batches(self, *_, **__):
             return [pyarrow.record_batch({"a": [1.0, 2.0], "label": [0, 1]})]
 
     with pytest.raises(InputError, match="its row count is wrong"):
-        parquet._read(Path("a"), Lying(), ["a", "label"], 1, None)
+        parquet._read(Lying(), ["a", "label"], 1, Asked())

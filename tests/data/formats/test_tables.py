@@ -19,11 +19,11 @@ def test_labels_with_fractions_are_refused_by_row_and_column(tmp_path):
             read(tmp_path / name)
 
 
-def test_text_in_a_feature_is_refused_by_row_and_column(tmp_path):
-    frame = pandas.DataFrame({"a": [1.0, 2, 3], "city": ["rome", "paris", "oslo"], "label": [0, 1, 0]})
+def test_a_typo_in_a_feature_is_refused_by_row_and_column(tmp_path):
+    frame = pandas.DataFrame({"a": [1.0, 2, 3], "age": ["20", "30", "old"], "label": [0, 1, 0]})
     frame.to_csv(tmp_path / "a.csv", index=False)
     frame.to_parquet(tmp_path / "a.parquet")
-    said = r"row 1, column 'city' holds text \('rome'\); encode it as numbers, or name the label column with "
+    said = r"row 3, column 'age' holds text \('old'\); encode it as numbers, or name the label column with "
     for name in ("a.csv", "a.parquet"):
         with pytest.raises(InputError, match=said + "stream.label"):
             read(tmp_path / name)
