@@ -29,6 +29,7 @@ if TYPE_CHECKING:
         Replay,
     )
     from prer.learners.registry import register
+    from prer.models.classifier import ContinualClassifier, load
     from prer.runs.learn import learn
     from prer.runs.result import Result
     from prer.streams.stream import Stream, arriving
@@ -46,6 +47,7 @@ __all__ = [
     "PRER",
     "SI",
     "SLDA",
+    "ContinualClassifier",
     "Joint",
     "Learner",
     "Naive",
@@ -57,15 +59,18 @@ __all__ = [
     "__version__",
     "arriving",
     "learn",
+    "load",
     "register",
 ]
 
 _HOMES = {  # modules of the public names that are not learners
+    "ContinualClassifier": "prer.models.classifier",
     "Result": "prer.runs.result",
     "Stream": "prer.streams.stream",
     "Task": "prer.streams.task",
     "arriving": "prer.streams.stream",
     "learn": "prer.runs.learn",
+    "load": "prer.models.classifier",
     "register": "prer.learners.registry",
 }
 

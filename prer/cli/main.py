@@ -9,7 +9,7 @@ from typing import NoReturn
 
 import click
 
-from prer.cli import bench, data, model, report, reproduce, run, sweep
+from prer.cli import bench, compare, data, model, report, reproduce, run, sweep
 from prer.cli.echo import echo
 from prer.errors import NO_MEMORY, InputError, Interrupted, RunError, out_of_memory
 from prer.terminal.streams import standard_streams
@@ -27,9 +27,13 @@ for command in (
     run.run,
     run.resume,
     run.show,
+    model.teach,
     model.predict,
+    model.score,
     model.sample,
+    model.undo,
     model.privacy,
+    compare.compare,
     report.report,
     report.track,
     sweep.sweep,
@@ -58,7 +62,7 @@ def _main(arguments: list[str] | None) -> None:
         how = shlex.join(["prer", *(["resume", folder, *interrupted.options] if folder else same)])
         _end(f"interrupted and saved; resume with: {how}", 128 + interrupted.number)
     except (click.Abort, KeyboardInterrupt):
-        _end("interrupted; run the same command again to resume", 130)
+        _end("interrupted; run the same command again", 130)
     except (InputError, RunError) as error:
         _end(f"prer: {sentence(error)}", 2 if isinstance(error, InputError) else 1)
     except (RuntimeError, MemoryError) as error:

@@ -105,19 +105,31 @@ def resume(path: Path, force: bool, quiet: bool, verbose: bool) -> None:
 
 
 @click.command()
-@click.argument("runs", nargs=-1, required=True, type=click.Path(path_type=Path), metavar="RUN...")
+@click.argument("runs", nargs=-1, required=True, type=click.Path(path_type=Path), metavar="RUN|MODEL...")
+@with_plugins
 def show(runs: tuple[Path, ...]) -> None:
-    """Show the results of runs. Give run folders, or a folder that contains them; other paths are skipped.
+    """Show the results of runs, or a model: its classes, lessons, memory and history.
+
+    Give run folders, or a folder that contains them; other paths are skipped.
 
     \b
     prer show runs
     prer show runs/digits-prer-3361c516
+    prer show pets
     """
+    from prer.models.folder import ABOUT, load, size_of
     from prer.runs.discovery import counterpart, discover
     from prer.runs.folder import RunFolder
     from prer.terminal.console import new_console, say
+    from prer.terminal.models import show_model
     from prer.terminal.tables import show_result, show_runs
 
+    models = [path for path in runs if (path / ABOUT).exists()]
+    for path in models:
+        show_model(new_console(), path, load(path), size_of(path))
+    runs = tuple(path for path in runs if path not in models)
+    if models and not runs:
+        return
     paths, others = discover(runs, ["experiment.toml"])
     # Skip what a shell's * matches besides runs. A path that does not exist is an error, and so is having no run.
     wrong = [path for path in others if not paths or not path.exists()]

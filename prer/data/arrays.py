@@ -89,8 +89,10 @@ def _as_images(array: np.ndarray, may_be_dark: bool) -> np.ndarray:
     return array.astype(np.uint8, copy=False)
 
 
-def as_labels(y: np.ndarray | Tensor | Sequence, column: object = "", by: str = "") -> np.ndarray:
-    """Convert labels to one array of integers from 0 up, or of strings.
+def as_labels(
+    y: np.ndarray | Tensor | Sequence, column: object = "", by: str = "", negative: bool = False
+) -> np.ndarray:
+    """Convert labels to one array of integers from 0 up (or `negative` ones), or of strings.
 
     Errors name the `column` of the labels, if given, and `by`, the setting that selects another one.
     """
@@ -112,7 +114,7 @@ def as_labels(y: np.ndarray | Tensor | Sequence, column: object = "", by: str = 
             raise fractions(labels[broken[0]], int(broken[0]) + 1, column, by)
     if labels.dtype.kind not in "biuf" or (labels.size and int(labels.max()) >= 2**63):
         raise InputError(NOT_LABELS)
-    if labels.size and labels.min() < 0:
+    if labels.size and labels.min() < 0 and not negative:
         raise InputError(
             f"labels must be 0 or more, but the smallest is {labels.min():g}; if -1 means missing, drop those samples"
         )

@@ -9,6 +9,7 @@ from typing import Any
 from prer.data.catalogue import CATALOGUE
 from prer.learners.base import Learner
 from prer.learners.interfaces import Generates
+from prer.models.model import Model
 from prer.streams.stream import Stream
 from prer.text import plus_minus, shown
 from prer.version import __version__
@@ -89,6 +90,79 @@ def card(learner: Learner, result: Mapping[str, Any], *, name: str, data: str, s
         final="all classes, after the last task" if by_class else "all tasks, after the last one",
         task="" if by_class else " --task 1",
         sample=f"    prer sample MODEL --class {label} -n 16\n" if isinstance(learner, Generates) else "",
+    )
+
+
+TAUGHT = """\
+# {name}
+
+A classifier that is taught in lessons: {learner}, {seeds} seed{s}. Written by prer {version}.
+
+## What it has learned
+
+Samples of {shape}. {classes} classes, in {lessons} lesson{s_lessons}:
+
+{each}
+
+## What it keeps
+
+{keeps}
+
+## Limits
+
+- It knows only these classes and predicts one of them for any input.
+- Its accuracy on data from another source is unknown. `prer score MODEL DATA` measures it, and adds it to the history.
+{privacy}
+
+## Use
+
+    prer predict MODEL FILE
+    prer teach MODEL FILE
+{sample}
+In Python, `prer.load("MODEL")` returns it. The tensors are in `{file}`, everything else in `model.json`; no file
+contains code.
+"""
+
+
+def taught(model: Model, *, name: str, file: str) -> str:
+    """Return the card of a model that was taught, as Markdown.
+
+    Args:
+        model: the model.
+        name: its name.
+        file: name of the file with its tensors.
+    """
+    each = []
+    for number, (task, lesson) in enumerate(zip(model.tasks, model.lessons, strict=True), 1):
+        counts = lesson["samples"] or [None] * len(task.labels)
+        of = [
+            _escaped(label) + (f" ({n:,})" if n is not None else "")
+            for label, n in zip(task.labels, counts, strict=True)
+        ]
+        when = f"{lesson['when'][:10]}: " if lesson["when"] else ""
+        each.append(f"{number}. {when}{', '.join(of)}")
+    size = model.learner.memory_size()
+    keeps = f"It stores {size.samples:,} samples and {size.floats:,} numbers of its lessons for each seed."
+    if size.samples:
+        keeps = (
+            f"**It contains {size.samples:,} samples of its lessons for each seed.** Protect the folder like the data."
+        )
+    label = shlex.quote(shown(str(model.labels[0]), 300))
+    return TAUGHT.format(
+        name=_escaped(name),
+        learner=model.learner.name,
+        seeds=len(model.seeds),
+        s="s" * (len(model.seeds) > 1),
+        version=__version__,
+        shape="x".join(map(str, model.learner.shape_)),
+        classes=len(set(model.labels)),
+        lessons=len(model.tasks),
+        s_lessons="s" * (len(model.tasks) > 1),
+        each="\n".join(each),
+        keeps=keeps,
+        privacy="" if size.samples else "- Storing no samples does not prove that none can be recovered.",
+        sample=f"    prer sample MODEL --class {label} -n 16\n" if isinstance(model.learner, Generates) else "",
+        file=file,
     )
 
 

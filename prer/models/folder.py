@@ -10,7 +10,7 @@ from __future__ import annotations
 import hashlib
 import json
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
@@ -24,6 +24,7 @@ from torch import Tensor
 from prer.disk import content, durable, replace_file, room, settle
 from prer.errors import InputError
 from prer.models import plain
+from prer.models.card import taught
 from prer.models.model import Model
 from prer.text import excerpt, shown
 
@@ -34,15 +35,18 @@ MOST_JSON = 2**26  # bytes of the file that describes the tensors
 # What a forged file may raise; torch reports impossible shapes as a RuntimeError, and RecursionError is one.
 UNREADABLE = (OSError, SafetensorError, ValueError, LookupError, TypeError, AttributeError, RuntimeError, OverflowError)
 
-Card = Callable[[Model], str]
-
 
 def load(folder: Path, device: str = "cpu") -> Model:
     """Load the model of a folder, or of a finished run."""
+    return load_version(folder, device)[0]
+
+
+def load_version(folder: Path, device: str = "cpu") -> tuple[Model, str]:
+    """The model of a folder, and which version it is (see `save`)."""
     path = inner(folder)
     try:
         known, tensors = parts(path)
-        return plain.model_of(known, tensors, device)
+        return plain.model_of(known, tensors, device), version_of(known)
     except FileNotFoundError:
         what = "contains no model; give the folder of a model or of a finished run"
         raise InputError(f"{shown(folder)} {what}") from None
@@ -79,18 +83,20 @@ def described(path: Path) -> dict[str, Any]:
 
 
 def save(
-    path: Path, model: Model, card: Card, replaces: str | None = None, event: Mapping[str, Any] | None = None
+    path: Path,
+    model: Model,
+    replaces: str | None = None,
+    card: str | None = None,
 ) -> str:
-    """Save a model, and keep the version that it replaces for `undo`; return the version.
+    """Save a model, and keep the version that it replaces for `undo`; return its own version.
 
     The caller holds the lock. The new tensors get a new name; `model.json`, which names them, is replaced last.
 
     Args:
-        path: the folder; it is made if needed.
+        path: an existing folder.
         model: the model.
-        card: writes the card.
         replaces: the version that is replaced, if the folder contains a model.
-        event: what is added to the model's history.
+        card: the card; by default that of a model that was taught.
     """
     before = _current(path)
     there = None if before is None else version_of(before)
@@ -99,14 +105,13 @@ def save(
         raise InputError(f"{shown(path)} {what}; save to another folder, or load that one and teach it")
     if before is not None:
         model.history = list(before.get("history", []))  # scores may have been added since the model was loaded
-    model.history += [dict(event)] if event else []
     tensors = save_tensors(plain.tensors(model))
     name = next(name for name in _names() if not (path / name).exists())
     durable(path / name, tensors)
     sha256 = hashlib.sha256(tensors).hexdigest()
     known = plain.about(model) | {"tensors": {"file": name, "sha256": sha256}}
     _replace(path, known, {k: v for k, v in before.items() if k != "previous"} if before else None)
-    replace_file(path / CARD, card(model).encode())
+    replace_file(path / CARD, (taught(model, name=path.name, file=name) if card is None else card).encode())
     return sha256
 
 
@@ -117,7 +122,7 @@ def record(path: Path, event: Mapping[str, Any]) -> None:
     _replace(path, {k: v for k, v in known.items() if k != "previous"} | {"history": history}, known.get("previous"))
 
 
-def undo(path: Path, event: Mapping[str, Any], card: Card) -> Model:
+def undo(path: Path, event: Mapping[str, Any]) -> Model:
     """Go back to the version before the last lesson, and return it; the caller holds the lock."""
     known = _current(path)
     if known is None:
@@ -131,7 +136,7 @@ def undo(path: Path, event: Mapping[str, Any], card: Card) -> Model:
         raise InputError(f"the previous version of {shown(path)} cannot be read: {excerpt(str(error))}") from None
     model.history = [*known.get("history", []), dict(event)]
     _replace(path, before | {"history": model.history}, None)
-    replace_file(path / CARD, card(model).encode())
+    replace_file(path / CARD, taught(model, name=path.name, file=_file(before)).encode())
     return model
 
 

@@ -41,6 +41,7 @@ class Model:
         tasks: what was learned, without the data, unless the learner's memory is the tasks themselves.
         lessons: for each task, what is known about it: when it was learned, from how many samples of each class.
         reading: how its data is read; fixed by the first task.
+        dtype: of its samples, bytes or 32-bit floats; None: unknown, in models of older versions.
         health: share of the samples of each class that the memory recognises, by label.
         history: later events, such as scores, as plain values.
     """
@@ -54,6 +55,7 @@ class Model:
         self.tasks: list[Task] = []
         self.lessons: list[dict[str, Any]] = []
         self.reading = Reading()
+        self.dtype: torch.dtype | None = None
         self.health: dict[Label, float] = {}
         self.history: list[dict[str, Any]] = []
 
@@ -62,7 +64,7 @@ class Model:
         """The model of a learner that has learned these tasks in a run."""
         address = learner.address_
         model = cls(learner, address.seeds, address.device, tasks[0].scenario)
-        model.reading = replace(tasks[0].reading, shape=tuple(learner.shape_))
+        model.reading, model.dtype = replace(tasks[0].reading, shape=tuple(learner.shape_)), tasks[0].x.dtype
         model.tasks = [model._kept(task) for task in tasks]
         model.lessons = [lesson_about(task, address.seeds[0]) for task in tasks]
         model.health = dict(health.shares) if health else {}
@@ -96,7 +98,7 @@ class Model:
             if hasattr(self.learner, "loop_"):
                 self.learner.loop_ = Loop()
         if first:
-            self.reading = replace(task.reading, shape=tuple(task.x.shape[1:]))
+            self.reading, self.dtype = replace(task.reading, shape=tuple(task.x.shape[1:])), task.x.dtype
         self.tasks.append(self._kept(task))
         self.lessons.append(lesson_about(task, self.seeds[0]))
         warned = health.finish(task.index)
@@ -154,7 +156,10 @@ class Model:
             x: as in `log_probabilities`.
             task: as in `log_probabilities`.
         """
-        each = self.log_probabilities(x, task)
+        return self.voted(self.log_probabilities(x, task), task)
+
+    def voted(self, each: Tensor, task: int | None = None) -> tuple[list[Label], list[float]]:
+        """The same, given the log-probabilities."""
         best = each.logsumexp(0).argmax(-1)
         shares = (each.argmax(-1) == best).double().mean(0)
         answers = self.answers(task)

@@ -21,6 +21,7 @@ from prer.version import __version__
 
 FORMAT = 2  # of the plain values; those of format 1 have no number
 DATA = "data."  # prefix of the names of tensors with the data of tasks, if these are the learner's memory
+DTYPES = {torch.uint8: "uint8", torch.float32: "float32"}  # of samples
 PLACE = ("labels", "head", "outputs", "width")  # what is saved of a task
 LESSON = ("view", "samples", "when", "held_out")  # and about how it was learned
 
@@ -37,6 +38,7 @@ def about(model: Model) -> dict[str, Any]:
         "settings": values_of(model.learner),
         "seeds": model.seeds,
         "shape": model.learner.shape_,
+        "dtype": None if model.dtype is None else DTYPES[model.dtype],
         "scenario": model.scenario,
         "notes": model.learner.notes_,
         "tasks": tasks,
@@ -64,6 +66,7 @@ def model_of(known: Mapping[str, Any], state: Mapping[str, Tensor], device: str 
     kind, settings = present_name(present(known["settings"], known["learner"]), known["learner"])
     learner = build(find(kind), settings, "settings", {})
     model = Model(learner, known["seeds"], device, known.get("scenario", "task"))  # older models do not have it
+    model.dtype = {name: dtype for dtype, name in DTYPES.items()}.get(str(known.get("dtype")))
     model.reading = Reading.of(known.get("reading", {}), known["shape"])  # older models do not have it
     tasks = [_task(i, task, model.reading, model.scenario) for i, task in enumerate(known["tasks"])]
     if learner.keeps_tasks and f"{DATA}0.x" in state:  # older models do not have them

@@ -27,12 +27,12 @@ SAMPLES = 8  # samples of each class that are saved for inspection
 MOST_CLASSES = 20  # the oldest: people want to see what has been remembered longest
 
 
-def samples(file: Path, known: Reading) -> tuple[Any, np.ndarray | None]:
-    """Read the samples of a file or folder as a model's data was read, and their labels or None."""
+def samples(file: Path, known: Reading) -> tuple[Any, np.ndarray | None, tuple[str, ...]]:
+    """Samples of a file or folder, read as a model's data was read; their labels or None; and the names of images."""
     if find(str(file)) is None:
         raise InputError(f"{shown(file)} does not exist; give a file or folder with samples to predict")
     data = read_new(file, known)
-    return data.x, data.y if len(data.y) else None
+    return data.x, data.y if len(data.y) else None, data.names
 
 
 def write(made: Tensor, label: str, file: Path | None) -> Path:

@@ -7,7 +7,7 @@ from __future__ import annotations
 import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, fields
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import torch
@@ -21,6 +21,9 @@ from prer.runs import metrics as evaluation
 from prer.streams.task import Label, Scenario, Task
 from prer.training.computing import rows_at_once
 from prer.version import __version__
+
+if TYPE_CHECKING:
+    from prer.models.classifier import ContinualClassifier
 
 KEPT = ("memory_floats", "memory_samples", "memory_bytes", "transient_floats")
 
@@ -71,6 +74,15 @@ class Result:
     stream: str
     device: str
     learned: Model | None = field(default=None, repr=False, compare=False)
+
+    @property
+    def model(self) -> ContinualClassifier:
+        """The trained model: it predicts, generates, can be saved, and learns more."""
+        from prer.models.classifier import ContinualClassifier  # imports scikit-learn, which most runs do not need
+
+        if self.learned is None:
+            raise InputError("this result has no model; load it from the folder of its run: prer.load(folder)")
+        return ContinualClassifier.of(self.learned)
 
     @property
     def metrics(self) -> dict[str, dict | None]:

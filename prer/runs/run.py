@@ -146,7 +146,7 @@ def _train(
     assert result.learned is not None
     shutil.rmtree(folder.path / "model", ignore_errors=True)  # of an attempt that was killed before its result
     (folder.path / "model").mkdir()
-    save(folder.path / "model", result.learned, lambda model: card(learner, result.to_json(), **about))
+    save(folder.path / "model", result.learned, card=card(learner, result.to_json(), **about))
     folder.finish(result.to_json())
     autosave.saved = None  # from here on, a signal has nothing to save
     autosave.checkpoint.delete()

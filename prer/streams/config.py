@@ -44,6 +44,7 @@ class StreamConfig:
     fit: Fit = setting("resize", "how to fit images to that size: resize, or pad (and crop larger ones)")
     crop: int = setting(0, "maximum random shift of images in training, in pixels", low=0, high=4096)
     flip: bool = setting(False, "mirror images at random in training")
+    balance: bool = setting(False, "repeat training samples of small classes until a task has as many of each")
     resplit: float = setting(
         0.0, "test share of a balanced split per seed; 0: the given test part, or 0.2 without one", low=0, high=0.95
     )
@@ -67,6 +68,7 @@ class StreamConfig:
         self._check()
         stream = self._stream(progress)
         stream = stream.validated(self.validation) if self.validation else stream
+        stream = stream.balanced() if self.balance else stream
         return stream.augmented(crop=self.crop, flip=self.flip) if self.crop or self.flip else stream
 
     def _stream(self, progress: Progress) -> Stream:
@@ -82,6 +84,12 @@ class StreamConfig:
         chosen = {"tasks": self.tasks or None, "order": self.order or None, "scenario": self.scenario}
         shuffle = self.shuffle_seed if self.shuffle else None
         return Stream.split(sources[0], classes_per_task=self.classes_per_task, **chosen, shuffle=shuffle, **about)
+
+    def read(self, known: Reading | None = None) -> Data:
+        """Read the data without making tasks of it; if `known` is given, in the same way as earlier data."""
+        if known is None:
+            return self._load("DATA", self.data, silent)
+        return load(self.data, label=str(self.label), known=known, key="DATA")
 
     def _load(self, key: str, data: str, progress: Progress, first: Reading | None = None) -> Data:
         known = first if first and (first.categories or first.medians) else None  # encode all domains in one way

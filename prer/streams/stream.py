@@ -215,6 +215,11 @@ class Stream:
         held_out = {key: replace(_split(task), validation=share) for key, task in splits.items()}
         return replace(self, tasks=tuple(replace(task, split=held_out[id(task.split)]) for task in self.tasks))
 
+    def balanced(self) -> Stream:
+        """Return the stream with training samples of small classes repeated, so that a task has as many of each."""
+        splits = {id(task.split): replace(_split(task), balance=True) for task in self.tasks}
+        return replace(self, tasks=tuple(replace(task, split=splits[id(task.split)]) for task in self.tasks))
+
     def augmented(self, *, crop: int = 0, flip: bool = False) -> Stream:
         """Return the stream with random crops and flips of its images in training.
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 from rich.console import Console
@@ -21,6 +21,7 @@ from prer.streams.stream import Stream
 from prer.terminal.console import say, warn
 from prer.terminal.downloads import Downloads
 from prer.text import clock, shown
+from prer.training.progress import time_left
 
 
 def describe(stream: Stream) -> str:
@@ -30,18 +31,6 @@ def describe(stream: Stream) -> str:
     shape, classes = "x".join(map(str, x.shape[1:])), len({label for task in stream for label in task.labels})
     what = "vectors of" if x.dim() == 2 else "images"
     return f"{len(x):,} {what} {shape}, {classes} classes; {len(stream)} tasks: {order[:400]}"
-
-
-def time_left(event: dict[str, Any], tasks: int, phases: dict[str, int], pace: dict[str, float]) -> float:
-    """Estimated seconds left, each phase at the pace of its newest epoch (unknown ones at the mean pace)."""
-    names = list(phases)
-    at = names.index(event["phase"])
-    usual = sum(pace.values()) / len(pace)
-    ahead = {name: epochs * (tasks - 1 - event["task"]) for name, epochs in phases.items()}
-    ahead[event["phase"]] += event["epochs"] - 1 - event["epoch"]
-    for name in names[at + 1 :]:
-        ahead[name] += phases[name]
-    return sum(epochs * pace.get(name, usual) for name, epochs in ahead.items())
 
 
 class Display:
@@ -73,7 +62,7 @@ class Display:
             Live(console=console, refresh_per_second=8, transient=True) if console.is_terminal and not quiet else None
         )
 
-    def __enter__(self) -> Display:
+    def __enter__(self) -> Self:
         """Start the display."""
         if self.live:
             self.live.start()
@@ -106,11 +95,31 @@ class Display:
         elif self.verbose or event["epoch"] + 1 == event["epochs"]:
             say(self.console, text)
 
+    def place(self, event: Mapping[str, Any]) -> str:
+        """Where the run is."""
+        return f"task {event['task'] + 1}/{self.tasks}"
+
     def line(self, event: dict[str, Any]) -> str:
         """Progress of the run after an epoch, and the time left."""
-        place = f"task {event['task'] + 1}/{self.tasks}  {event['phase']:<11}"
+        place = f"{self.place(event)}  {event['phase']:<11}"
         progress = f"epoch {event['epoch'] + 1:>3}/{event['epochs']}  loss {np.mean(event['loss']):>9.3f}"
         return f"{place} {progress}  {clock(time_left(event, self.tasks, self.phases, self.pace))} left"
+
+
+class LessonDisplay(Display):
+    """Shows a model that learns one more lesson, number `lesson`."""
+
+    def __init__(self, console: Console, title: str, lesson: int, phases: Mapping[str, int], quiet: bool) -> None:
+        super().__init__(console, title, 1, phases, quiet)
+        self.lesson = lesson
+
+    def __call__(self, event: dict[str, Any]) -> None:
+        """Show an event; the time left is that of this lesson."""
+        super().__call__(event | {"task": 0})
+
+    def place(self, event: Mapping[str, Any]) -> str:
+        """The lesson."""
+        return f"lesson {self.lesson}"
 
 
 @dataclass(frozen=True)

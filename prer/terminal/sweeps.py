@@ -17,9 +17,9 @@ from prer.runs.folder import RunFolder
 from prer.sweeps.best import Best
 from prer.sweeps.engines.base import Outcome, Runs
 from prer.terminal.console import say, warn
-from prer.terminal.progress import time_left
 from prer.terminal.tables import final_accuracy, hardly_learned, is_class, show_runs
 from prer.text import clock, plus_minus
+from prer.training.progress import time_left
 
 CHECKING = "checking the points of the sweep"
 MANY = 1000  # points; fewer are checked quickly

@@ -189,7 +189,7 @@ class Suite:
         """A saved learner that is loaded predicts the same, one sample at a time as well."""
         stream, (result, learner, _) = self._vectors, self._usual
         with TemporaryDirectory() as folder:
-            save(Path(folder), Model.learned(learner, list(stream)), lambda model: "")
+            save(Path(folder), Model.learned(learner, list(stream)))
             model = load(Path(folder))
         for which in (learner, model.learner):
             for name, value in vars(which).items():
@@ -225,7 +225,7 @@ class Suite:
             for x, y in tasks:
                 for model in (whole, stopped):
                     model.learn(lesson_of(as_pool(x, y, None, None), model.tasks, self._scenario))
-                version = save(Path(folder), stopped, lambda model: "", version)
+                version = save(Path(folder), stopped, version)
                 stopped = load(Path(folder))
         differing = differing_names(whole.learner.state(), stopped.learner.state())
         same = digest_of(whole.learner) == digest_of(stopped.learner)

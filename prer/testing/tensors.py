@@ -24,7 +24,7 @@ NOT_MEMORY = ("inputs", "encoder", "heads")  # parts that naive saves, too
 def saved_tensors(learner: Learner, stream: Stream) -> dict[str, Tensor]:
     """The tensors of a learner as they are saved."""
     with TemporaryDirectory() as folder:
-        save(Path(folder), Model.learned(learner, list(stream)), lambda model: "")
+        save(Path(folder), Model.learned(learner, list(stream)))
         return own(load_file(Path(folder) / "model.safetensors"))
 
 

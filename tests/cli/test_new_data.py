@@ -169,7 +169,7 @@ def test_frames_and_rows_name_the_columns_of_a_stream(way, tmp_path):
     assert stream.reading.columns == tuple(FEATURES)
     learner = Naive(epochs=1)
     learn(stream, learner, seeds=1, device="cpu", warned=True)
-    save(tmp_path, Model.learned(learner, list(stream)), lambda model: "")
+    save(tmp_path, Model.learned(learner, list(stream)))
     model, other = load(tmp_path), frame[FEATURES[::-1]]
     assert model.predict(other, 1) == model.predict(frame[FEATURES].to_numpy(), 1)
 

@@ -86,7 +86,7 @@ def test_keeps_the_promises_of_every_learner(check):
 @pytest.mark.parametrize(("name", "settings"), VARIANTS, ids=str)
 def test_no_module_is_in_training_mode_after_training_or_loading(name, settings, tmp_path):
     stream, (_, learner, _) = blobs(), learned(name, **settings)
-    save(tmp_path, Model.learned(learner, list(stream)), lambda model: "")
+    save(tmp_path, Model.learned(learner, list(stream)))
     for which in (learner, load(tmp_path).learner):
         assert modules(which) and not any(module.training for module in modules(which))
 

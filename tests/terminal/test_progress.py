@@ -5,7 +5,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from support.terminal import epoch, health, log, terminal
 
-from prer.terminal.progress import Display, time_left
+from prer.terminal.progress import Display
+from prer.training.progress import time_left
 
 pytestmark = pytest.mark.usefixtures("no_terminal")
 

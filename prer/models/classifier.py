@@ -1,0 +1,364 @@
+"""ContinualClassifier: a model with the interface of scikit-learn, which is taught again and again."""
+
+# n samples, K classes, C channels, H and W image
+
+from __future__ import annotations
+
+import json
+import math
+import warnings
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, Self, get_args
+
+import numpy as np
+import torch
+from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.utils import check_array, check_random_state, column_or_1d
+from sklearn.utils.multiclass import check_classification_targets
+from sklearn.utils.validation import check_is_fitted
+from torch import Tensor
+
+from prer.address import MOST_SEEDS, as_device
+from prer.data.arrays import Data, as_labels, as_samples, with_medians
+from prer.data.frames import is_frame, of_frame
+from prer.data.reading import Missing, Reading
+from prer.data.rows import as_data
+from prer.errors import InputError
+from prer.learners.base import Learner
+from prer.learners.registry import find
+from prer.models import folder as files
+from prer.models import plain
+from prer.models.model import Model
+from prer.models.progress import Lines
+from prer.models.teaching import teach
+from prer.streams.task import Label, Scenario, Task
+from prer.training.loop import Observer
+
+
+class ContinualClassifier(ClassifierMixin, BaseEstimator):
+    """A classifier that learns new classes, or more of known ones, whenever data arrives; old data is not needed.
+
+    Unlike other estimators of scikit-learn, `partial_fit` accepts new classes in any call, and `classes_` grows in the
+    order of their arrival, so that the columns of `predict_proba` keep their places.
+
+    Args:
+        method: name of a learner ("prer", "slda", ...), a learner class, or a learner with its settings, such as
+            `PRER(epochs=50)`. See `prer.learners`.
+        scenario: "class": nobody gives the task of a sample, and one head grows by new classes. "task": `predict` is
+            given the task, which has a head of its own. "domain": the same classes come again in other inputs.
+        ensemble: number of seeds that are trained together; their probabilities are averaged.
+        random_state: the first seed; None: a random one.
+        device: "cpu", "cuda" or "auto".
+        validation: share of every class of a lesson that is held out, to measure `validation_score_`; 0: nothing.
+        balance: repeat samples of small classes until every class of a lesson has as many as the largest.
+        missing: "error", or "median": missing numbers are replaced by the median of the first lesson.
+        verbose: print progress with the time left; or a function that is called with a dictionary for every event.
+
+    Attributes:
+        classes_: the labels learned so far, in order of arrival.
+        n_features_in_: number of features of the first lesson (tables and vectors).
+        feature_names_in_: names of its columns (frames with names that are strings).
+        validation_score_: accuracy on what the last lesson held out; None if nothing was.
+        model_: the learned model.
+
+    Example:
+        >>> from sklearn.datasets import load_iris
+        >>> x, y = load_iris(return_X_y=True)
+        >>> model = ContinualClassifier("slda")
+        >>> model.partial_fit(x[:100], y[:100]).partial_fit(x[100:], y[100:]).classes_.tolist()
+        [0, 1, 2]
+        >>> model.predict(x[[0, 75, 149]]).tolist()
+        [0, 1, 2]
+    """
+
+    def __init__(
+        self,
+        method: str | type[Learner] | Learner = "prer",
+        *,
+        scenario: Scenario = "class",
+        ensemble: int = 1,
+        random_state: Any = 0,
+        device: str = "auto",
+        validation: float = 0.0,
+        balance: bool = False,
+        missing: Missing = "error",
+        verbose: bool | Observer = False,
+    ) -> None:
+        self.method = method
+        self.scenario = scenario
+        self.ensemble = ensemble
+        self.random_state = random_state
+        self.device = device
+        self.validation = validation
+        self.balance = balance
+        self.missing = missing
+        self.verbose = verbose
+
+    # -- learning ------------------------------------------------------------------------------------------------
+
+    def fit(self, X: Any, y: Any = None) -> Self:
+        """Forget everything, and learn these samples as the first lesson; see `partial_fit`."""
+        return self._learn(self._new(), X, y)
+
+    def partial_fit(self, X: Any, y: Any = None, classes: Any = None, task: int | None = None) -> Self:
+        """Learn one more lesson: new classes, more of known ones, or both. If it fails, the model stays as it was.
+
+        Args:
+            X: vectors (n, features), images (n, H, W) or (n, H, W, C), a data frame, a torch data set of pairs, or
+                rows with names.
+            y: a label for each sample, numbers or strings; or the name of the label's column; not needed for pairs.
+            classes: the labels that `y` may have; others raise an error. The model knows a class once it has samples.
+            task: in the scenario "task", number of the learned task that gets more data, from 1; by default a task
+                that knows all labels, or else a new one.
+        """
+        model = getattr(self, "model_", None) or self._new()
+        return self._learn(model, X, y, classes, task)
+
+    def save(self, folder: str | Path) -> Path:
+        """Save the model to a folder, which is all that `prer.load` and the commands need; return the folder.
+
+        A crash leaves the previous version or the new one. A folder that contains another model, or one that was taught
+        by another process since this model was loaded, is not overwritten.
+        """
+        check_is_fitted(self, "model_")
+        path = Path(folder)
+        with files.writing(path):
+            known = getattr(self, "_saved", None)
+            replaces = known[1] if known and known[0] == path.resolve() else None
+            self._saved = path.resolve(), files.save(path, self.model_, replaces)
+        return path
+
+    @classmethod
+    def of(cls, model: Model) -> Self:
+        """The classifier of a model."""
+        learner = replace(model.learner)  # the settings alone
+        made = cls(
+            learner.name if learner == type(learner)() else learner,
+            scenario=model.scenario,
+            ensemble=len(model.seeds),
+            random_state=model.seeds[0],
+            device=model.device,
+            missing=model.reading.missing,
+        )
+        return made._with(model)
+
+    def _with(self, model: Model) -> Self:
+        """Set the attributes of a model."""
+        self.model_, self.classes_ = model, np.array(model.answers())
+        if len(model.reading.shape) == 1:
+            self.n_features_in_ = len(model.reading.columns) or model.reading.shape[0]
+        if model.reading.columns:
+            self.feature_names_in_ = np.array(model.reading.columns, dtype=object)
+        return self
+
+    def _new(self) -> Model:
+        """A model that has learned nothing."""
+        method = find(self.method) if isinstance(self.method, str) else self.method
+        learner = replace(method) if isinstance(method, Learner) else method()
+        first = self.random_state
+        if not isinstance(first, (int, np.integer)):
+            first = int(check_random_state(first).randint(2**31 - 1001))
+        if not isinstance(self.ensemble, (int, np.integer)) or not 1 <= self.ensemble <= MOST_SEEDS:
+            raise InputError(f"ensemble={self.ensemble!r}: give a whole number from 1 to {MOST_SEEDS}")
+        return Model(learner, range(first, first + self.ensemble), self.device, self.scenario)
+
+    def _learn(self, model: Model, X: Any, y: Any, classes: Any = None, task: int | None = None) -> Self:
+        if self.missing not in get_args(Missing):
+            raise InputError(f"missing={self.missing!r}: choose one of {', '.join(get_args(Missing))}")
+        data = self._lesson(model, X, y)
+        labels = data.y
+        if classes is not None:
+            named = {str(label) for label in np.asarray(classes).tolist()}
+            extra = next((label for label in labels.tolist() if str(label) not in named), None)
+            if extra is not None:
+                raise InputError(f"class {extra!r} is in y, but not in classes; add it, or leave classes out")
+        how = {"validation": self.validation, "balance": self.balance, "task": task, "begin": self._observer(model)}
+        taught = teach(model, data, **how)
+        self.validation_score_ = taught.held_out
+        for said in taught.warnings:
+            warnings.warn(said, stacklevel=3)
+        return self._with(model)
+
+    def _observer(self, model: Model) -> Callable[[Task], Observer]:
+        if callable(self.verbose):
+            return lambda task: self.verbose
+        if not self.verbose:
+            return lambda task: lambda event: None
+        return lambda task: Lines(task.index + 1, model.learner.phases(*task.size))
+
+    # -- reading -------------------------------------------------------------------------------------------------
+
+    def _lesson(self, model: Model, X: Any, y: Any) -> Data:
+        """Validated samples and labels of a lesson."""
+        how = {"missing": self.missing, "known": model.reading if model.tasks else None}
+        if y is None and _is_array(X):
+            raise InputError("ContinualClassifier requires y to be passed, but the target y is None; give the labels")
+        if y is None or isinstance(y, str):  # pairs, rows with names, or a frame with its label
+            data = as_data(X, y, **how)
+            return data._replace(x=as_samples(data.x, reading=data.reading))
+        labels = _labels(y)
+        if _is_array(X):
+            data = self._vectors(_array(X, self), labels, how["known"])
+        else:  # the labels may be negative, which other sources refuse
+            codes = np.unique(labels, return_inverse=True)[1]
+            data = (of_frame if is_frame(X) else as_data)(X, codes, **how)
+        x = as_samples(data.x, reading=data.reading)
+        if len(x) != len(labels):
+            what = f"Found input variables with inconsistent numbers of samples: {[len(x), len(labels)]}"
+            raise InputError(f"{what}; give one label for each sample")
+        return data._replace(x=x, y=labels)
+
+    def _vectors(self, x: np.ndarray, labels: np.ndarray, known: Reading | None) -> Data:
+        """Vectors or images without names."""
+        if known is None:
+            data = Data(x, labels)
+            return with_medians(data) if self.missing == "median" and x.ndim == 2 else data
+        self._check_features(x)
+        return Data(x, labels, reading=known)
+
+    def _samples(self, X: Any) -> Any:
+        """Samples to predict."""
+        check_is_fitted(self, "model_")
+        if is_frame(X):
+            return X
+        if not _is_array(X):
+            return as_data(X, np.zeros(len(X), np.int64)).x
+        x = _array(X, self)
+        self._check_features(x)
+        return x
+
+    def _check_features(self, x: np.ndarray) -> None:
+        """Compare the number of features of vectors with that of the first lesson, in scikit-learn's words."""
+        known = self.model_.reading
+        if x.ndim == 2 and len(known.shape) == 1:
+            if x.shape[1] != self.n_features_in_:
+                what = (
+                    f"X has {x.shape[1]} features, but ContinualClassifier is expecting {self.n_features_in_} features"
+                )
+                raise InputError(f"{what} as input; give the features of the first lesson")
+            if known.categories:
+                raise InputError(
+                    "the model has learned a table with columns of text; give a data frame with its columns"
+                )
+            if known.columns:
+                what = "X does not have valid feature names, but ContinualClassifier was fitted with feature names"
+                warnings.warn(f"{what}; its columns are taken in the order of the first lesson", stacklevel=4)
+
+    # -- predicting ----------------------------------------------------------------------------------------------
+
+    def predict(self, X: Any, task: int | None = None) -> np.ndarray:
+        """The most probable label of each sample [n].
+
+        Args:
+            X: samples as in `partial_fit`; the columns of a frame may be in any order.
+            task: number of the task of the samples, from 1; in the scenario "class" it limits the answers to the
+                classes of that lesson.
+        """
+        log = self._log_probabilities(X, task)
+        return np.array(self.model_.answers(task))[log.argmax(1)]
+
+    def predict_proba(self, X: Any) -> np.ndarray:
+        """Probability of each of `classes_` [n, K], averaged over the seeds."""
+        p = np.exp(self._log_probabilities(X))
+        return p / p.sum(1, keepdims=True)
+
+    def decision_function(self, X: Any) -> np.ndarray:
+        """Logarithm of these probabilities [n, K]; for two classes, the difference of second and first [n]."""
+        log = self._log_probabilities(X)
+        return log[:, 1] - log[:, 0] if log.shape[1] == 2 else log
+
+    def score(self, X: Any, y: Any = None, sample_weight: Any = None, task: int | None = None) -> float:
+        """Share of samples that are predicted correctly. A class that was not learned raises an error."""
+        check_is_fitted(self, "model_")
+        if y is None or isinstance(y, str):
+            data = as_data(X, y, known=self.model_.reading)
+            X, y = data.x, data.y
+        labels = _labels(y)
+        unknown = next((v for v in labels.tolist() if str(v) not in set(map(str, self.classes_.tolist()))), None)
+        if unknown is not None:
+            raise InputError(f"the model has not learned class {unknown!r}; teach it first, or leave out these samples")
+        return float(np.average(self.predict(X, task) == labels, weights=sample_weight))
+
+    def sample(self, label: Label, n: int = 16, random_state: int = 0) -> np.ndarray:
+        """Generate samples of a class from memory alone: images (n, H, W[, C]) as bytes, or vectors (n, features).
+
+        Args:
+            label: the class.
+            n: number of samples.
+            random_state: another number gives other samples.
+        """
+        check_is_fitted(self, "model_")
+        made = self.model_.sample(label, n, noise_seed=random_state).cpu().numpy()
+        if made.ndim == 2:
+            return made
+        return made[:, 0] if made.shape[1] == 1 else np.moveaxis(made, 1, -1)
+
+    def _log_probabilities(self, X: Any, task: int | None = None) -> np.ndarray:
+        """Logarithm of the mean probability of each of the labels that are asked for [n, K]."""
+        each = self.model_.log_probabilities(self._samples(X), task) if hasattr(self, "model_") else self._samples(X)
+        return (each.logsumexp(0) - math.log(len(each))).cpu().numpy()
+
+    # -- scikit-learn --------------------------------------------------------------------------------------------
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Plain values, so that a classifier can be copied and sent to other processes."""
+        state = super().__getstate__().copy()
+        model = state.pop("model_", None)
+        if model is not None:
+            arrays = {name: tensor.numpy() for name, tensor in plain.tensors(model).items()}
+            state["_plain"] = json.dumps(plain.about(model)), arrays, model.device
+        return state
+
+    def __setstate__(self, state: Mapping[str, Any]) -> None:
+        """Restore a copy."""
+        state = dict(state)
+        model = state.pop("_plain", None)
+        super().__setstate__(state)
+        if model is not None:
+            about, arrays, device = model
+            tensors = {name: torch.from_numpy(np.array(array)) for name, array in arrays.items()}
+            self.model_ = plain.model_of(json.loads(about), tensors, device)
+
+
+def load(folder: str | Path, device: str = "auto") -> ContinualClassifier:
+    """Load a saved model, whatever wrote the folder: `save`, `prer teach`, or a run.
+
+    Args:
+        folder: folder of a model, or of a finished run.
+        device: "cpu", "cuda" or "auto".
+    """
+    path = files.inner(Path(folder))
+    model, version = files.load_version(path, as_device(device))
+    made = ContinualClassifier.of(model)
+    made._saved = path.resolve(), version
+    return made
+
+
+def _is_array(x: Any) -> bool:
+    """Whether this is an array, or what scikit-learn takes for one."""
+    if hasattr(x, "__array__") or hasattr(x, "toarray"):
+        return not is_frame(x) and not hasattr(x, "getbands")
+    return isinstance(x, (list, tuple)) and (
+        not x or not (hasattr(x[0], "getbands") or isinstance(x[0], (tuple, dict)))
+    )
+
+
+def _array(x: Any, estimator: Any) -> np.ndarray:
+    """A numeric array; the errors are scikit-learn's."""
+    if isinstance(x, Tensor):
+        x = x.detach().cpu()
+        x = (x.float() if x.dtype == torch.bfloat16 else x).numpy()
+    try:
+        how: dict[str, Any] = {"dtype": "numeric", "ensure_all_finite": False, "allow_nd": True}
+        return check_array(x, estimator=estimator, **how)
+    except ValueError as error:
+        raise InputError(str(error)) from None
+
+
+def _labels(y: Any) -> np.ndarray:
+    """Labels as whole numbers or texts."""
+    y = column_or_1d(y.detach().cpu().numpy() if isinstance(y, Tensor) else y, warn=True)
+    check_classification_targets(y)
+    return as_labels(y, negative=True)
