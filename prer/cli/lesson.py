@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from prer.cli.overrides import overrides
 from prer.errors import InputError
+from prer.settings import values_of
 
 if TYPE_CHECKING:
     from prer.data.arrays import Data
@@ -40,10 +41,22 @@ class Lesson:
         if not (path / folder.ABOUT).exists():
             asked = self.experiment
             return Model(asked.learner, asked.seeds, asked.device, asked.stream.scenario), None
-        fixed = sorted(key for key in self.given if key.split(".")[-1] not in OF_A_LESSON and key != "device")
-        if fixed:
-            raise InputError(f"{fixed[0]} was fixed by the first lesson of {path}; leave it out, or make a new model")
-        return folder.load_version(path, as_device(self.experiment.device))
+        model, version = folder.load_version(path, as_device(self.experiment.device))
+        self._check(model, path)
+        return model, version
+
+    def _check(self, model: Model, path: Path) -> None:
+        """Refuse settings that differ from those that the first lesson has fixed."""
+        asked, learner, reading = self.experiment, model.learner, model.reading
+        fixed = {f"stream.{key}": getattr(reading, key) for key in ("label", "size", "fit", "missing")}
+        fixed |= {"stream.scenario": model.scenario, "seeds": model.seeds, "learner.name": learner.name}
+        fixed |= {f"learner.{key}": value for key, value in values_of(learner).items()}
+        now = {f"stream.{key}": getattr(asked.stream, key) for key in OF_A_MODEL} | {"seeds": asked.seeds}
+        now |= {"learner.name": asked.learner.name}
+        now |= {f"learner.{key}": value for key, value in values_of(asked.learner).items()}
+        for key in sorted(self.given - {"device", *(f"stream.{key}" for key in OF_A_LESSON)}):
+            if key not in fixed or now[key] != fixed[key]:
+                raise InputError(f"{key} was fixed by the first lesson of {path}; leave it out, or make a new model")
 
     def read(self, model: Model) -> Data:
         """The validated samples and labels, read as those of the model."""

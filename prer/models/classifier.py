@@ -61,6 +61,7 @@ class ContinualClassifier(ClassifierMixin, BaseEstimator):
         n_features_in_: number of features of the first lesson (tables and vectors).
         feature_names_in_: names of its columns (frames with names that are strings).
         validation_score_: accuracy on what the last lesson held out; None if nothing was.
+        state_digest_: two models with the same digest have learned the same, bit for bit.
         model_: the learned model.
 
     Example:
@@ -129,6 +130,12 @@ class ContinualClassifier(ClassifierMixin, BaseEstimator):
             replaces = known[1] if known and known[0] == path.resolve() else None
             self._saved = path.resolve(), files.save(path, self.model_, replaces)
         return path
+
+    @property
+    def state_digest_(self) -> str:
+        """sha256 over everything that was learned."""
+        check_is_fitted(self, "model_")
+        return self.model_.digest
 
     @classmethod
     def of(cls, model: Model) -> Self:

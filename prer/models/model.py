@@ -117,6 +117,11 @@ class Model:
         return self.learner.labels_
 
     @property
+    def digest(self) -> str:
+        """Two models with the same digest have learned the same, bit for bit."""
+        return digest_of(self.learner)
+
+    @property
     def viewed(self) -> bool:
         """Whether some task was permuted or rotated."""
         return any(lesson["view"] for lesson in self.lessons)

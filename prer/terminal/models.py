@@ -61,6 +61,7 @@ def show_model(console: Console, path: Path, model: Model, size: int) -> None:
         say(
             console, "memory: share of the samples generated of a class that the model recognises; low means forgetting"
         )
+    say(console, f"state digest: {model.digest}")
     for event in _events(model)[-MOST_EVENTS:]:
         say(console, event)
 
