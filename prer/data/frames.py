@@ -38,10 +38,11 @@ def of_frame(frame: Any, y: Any = None, *, missing: Missing = "error", known: Re
         place = asked.place(names, in_file=False) if known else find_column(names, asked.label)
         label = "" if place is None else names[place]
         values = _values(frame[frame.columns[place]])
-    y = as_labels(values, label, PYTHON.label if label else "")
-    table = _table(frame, names, place, asked)
-    checked(table.numbers, y)
-    return of_table(table, Labels(label, lambda: texts_of(y), lambda: y), asked)
+    by = PYTHON.label if label else ""
+    labels = Labels(label, lambda: texts_of(values), lambda: as_labels(values, label, by))
+    data = of_table(_table(frame, names, place, asked), labels, asked)
+    checked(data.x, data.y)
+    return data
 
 
 def features_of(frame: Any, known: Reading) -> np.ndarray:

@@ -176,12 +176,13 @@ def _later(table: Table, known: Reading, by: Ways) -> np.ndarray:
         table = Table(known.columns, table.numbers[:, order], words)
     texts = {i: words for i, words in table.words.items() if known.categories and known.categories[i]}
     _write_numbers(table, texts, by)
+    x = _encoded(table, texts, known, by)
     unknown = {table.names[i]: _unknown(words, known.categories[i]) for i, words in sorted(texts.items())}
     said = [f"column {shown(name, 30)!r} holds unknown texts ({listed(new)})" for name, new in unknown.items() if new]
     if said:
         more = f"; so do {len(said) - MOST} more columns" if len(said) > MOST else ""
         warnings.warn(f"{'; '.join(said[:MOST])}{more}: each counts as none of the known categories", stacklevel=4)
-    return _encoded(table, texts, known, by)
+    return x
 
 
 def _check_label(table: Table, texts: dict[int, Words], labels: Labels, ways: Ways) -> None:
