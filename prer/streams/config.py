@@ -158,7 +158,7 @@ def load(
 def _alike(domains: Sequence[Data]) -> list[Data]:
     """Check that all domains have one shape; grey images get three channels if other domains have colour."""
     xs = [as_pair(data)[0] for data in domains]
-    if len({x.shape[2:] for x in xs}) > 1 or (xs[0].dim() == 2 and len({x.shape for x in xs}) > 1):
+    if len({x.shape[2:] for x in xs}) > 1 or (xs[0].dim() == 2 and len({x.shape[1:] for x in xs}) > 1):
         sizes = ", ".join("x".join(map(str, x.shape[1:])) for x in xs)
         what = (
             "set stream.size, for example to 32"
