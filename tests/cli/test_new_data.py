@@ -149,7 +149,8 @@ def test_a_model_without_names_tells_the_label_by_the_number_of_columns(tmp_path
 
 def test_a_model_that_was_written_before_is_read_as_before(model, tmp_path, capsys):
     about = json.loads((model / "model" / "model.json").read_text())
-    assert about.pop("reading") == {"columns": FEATURES, "label": "kind", "size": 0, "fit": "resize"}
+    assert about["reading"].items() > {"columns": FEATURES, "label": "kind", "size": 0, "fit": "resize"}.items()
+    assert about.pop("reading")["missing"] == "error"
     (tmp_path / "model.json").write_text(json.dumps(about))
     (tmp_path / "model.safetensors").write_bytes((model / "model" / "model.safetensors").read_bytes())
     table()[[*FEATURES, "kind"]].to_csv(tmp_path / "new.csv", index=False)
@@ -257,3 +258,36 @@ def test_what_a_model_cannot_be_asked_is_said(model, seen, tmp_path, capsys):
     assert "the model was trained on images, but this is a table" in refused(seen[0], tmp_path / "x.csv", capsys)
     (tmp_path / "empty").mkdir()
     assert "it contains no images" in refused(seen[0], tmp_path / "empty", capsys)
+
+
+# -- texts and missing values -----------------------------------------------------------------------------------------
+
+
+def test_a_model_of_texts_and_missing_values_predicts_and_is_read_back(tmp_path, capsys):
+    old = table().drop(columns=["height", "depth"])
+    old.insert(0, "city", old["kind"].map({"ant": "Rome", "bee": "Oslo", "cat": "Rome", "dog": "Oslo"}))
+    old.loc[::9, "width"] = None
+    old.to_csv(tmp_path / "old.csv", index=False)
+    settings = ["stream.label=kind", "stream.missing=median", "learner.epochs=60", "learner.lr=3e-3"]
+    folder = trained(tmp_path / "runs", f"stream.data={tmp_path / 'old.csv'}", *settings)
+    known = Model(folder).reading
+    assert known.features == ("city=Oslo", "city=Rome", "width", "age") and known.missing == "median"
+    new = old.iloc[1:9][["age", "kind", "width", "city"]].assign(width=None)
+    new.iloc[-1, 3] = "Bern"
+    new.to_csv(tmp_path / "new.csv", index=False)
+    with pytest.warns(UserWarning, match=r"column 'city' holds unknown texts \('Bern"):
+        labels, _ = predicted(folder, tmp_path / "new.csv", capsys, "--task", "1")
+    truths = [kind for kind in new["kind"] if kind in ("ant", "bee")]
+    assert [label for label, kind in zip(labels, new["kind"], strict=True) if kind in ("ant", "bee")][:-1] == truths[
+        :-1
+    ]
+    with pytest.warns(UserWarning, match="Bern"):
+        assert Model(folder).predict(new, 1)[0] == labels
+    arrays = np.array([[1, 0, np.nan, 90], [0, 1, np.nan, np.nan]])
+    assert Model(folder).predict(arrays, 1)[0] == ["bee", "ant"]
+    assert "the columns differ" in refused(folder, _csv(tmp_path, new.drop(columns="city")), capsys)
+
+
+def _csv(folder, frame):
+    frame.to_csv(folder / "other.csv", index=False)
+    return folder / "other.csv"

@@ -5,7 +5,7 @@ import pytest
 import torch
 from support.arrays import IMAGES, X, Y, images, vectors
 
-from prer.data.arrays import Data, as_labels, as_pair, as_samples
+from prer.data.arrays import Data, as_labels, as_pair, as_samples, with_medians
 from prer.errors import InputError
 
 
@@ -169,3 +169,29 @@ def test_fractions_are_named_by_their_row_and_column():
     ):
         with pytest.raises(InputError, match=said.replace("(", r"\(").replace(")", r"\)")):
             as_labels([1, 0.5], column, by)
+
+
+def test_missing_values_are_filled_as_the_reading_says():
+    x = [[1.0, float("nan")], [3.0, 4.0], [8.0, 6.0], [float("nan")] * 2]
+    data = with_medians(Data(x, [0, 1, 0, 1], tests=1))
+    assert data.x.tolist() == [[1, 5], [3, 4], [8, 6], [3, 5]] and data.reading.medians == (3, 5)
+    for given in (x, np.array(x), torch.tensor(x), np.array(x, np.float16)):
+        assert as_samples(given, reading=data.reading).tolist() == data.x.tolist()
+        with pytest.raises(InputError, match="2 of 4 samples contain NaN"):
+            as_samples(given)
+    assert as_pair(Data(x, [0, 1, 0, 1], reading=data.reading))[0].tolist() == data.x.tolist()
+
+
+@pytest.mark.parametrize(
+    ("x", "said"),
+    [
+        (np.zeros((2, 8, 8)), "filled only in tables and vectors; leave out missing='median'"),
+        ([["a"]], "filled only in tables and vectors"),
+        ([[1.0, float("inf")]], "infinite values"),
+        ([[1e39, 1.0]], "infinite values"),
+        ([[1.0, float("nan")]], "column 2 has no value"),
+    ],
+)
+def test_what_has_no_medians_is_refused(x, said):
+    with pytest.raises(InputError, match=said):
+        with_medians(Data(x, [0, 1]))

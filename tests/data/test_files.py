@@ -56,10 +56,29 @@ def test_a_path_is_found_or_not(tmp_path, monkeypatch):
 
 
 @pytest.mark.parametrize("kind", ["zip", "mat", "folder"])
-def test_only_tables_have_a_column_of_labels(tmp_path, kind):
+def test_only_tables_have_a_column_of_labels_and_missing_values(tmp_path, kind):
     {"folder": lambda p: folder(p, GOOD), **KINDS}[kind](tmp_path / "data")
     with pytest.raises(InputError, match=r"data: stream\.label applies only to tables"):
         files.read(tmp_path / "data", label="a")
+    with pytest.raises(InputError, match=r"data: stream\.missing applies only to tables and vectors, and this is not"):
+        files.read(tmp_path / "data", missing="median")
+
+
+def test_arrays_of_vectors_are_filled_by_the_medians_of_the_training_part(tmp_path):
+    x = np.array([[1, np.nan], [3, 4], [8, 6], [np.nan, np.nan]])
+    savez(tmp_path / "x.npz", x_train=x[:3], y_train=[0, 1, 0], x_test=x[3:], y_test=[1])
+    data = files.read(tmp_path / "x.npz", missing="median")
+    assert data.x.tolist() == [[1, 5], [3, 4], [8, 6], [3, 5]] and data.tests == 1
+    known = Reading.of(data.reading.to_json(), [2])
+    assert known == Reading(missing="median", medians=(3.0, 5.0), shape=(2,))
+    more = files.read(tmp_path / "x.npz", known=known)
+    assert more.x.tolist() == data.x.tolist() and more.reading == known and more.tests == 1
+    savez(tmp_path / "x.npz", x=[[1, 2, 3]], y=[0])
+    with pytest.raises(InputError, match=r"x\.npz: its samples have shape 3, but those of the training .* shape 2;"):
+        files.read(tmp_path / "x.npz", known=known)
+    savez(tmp_path / "x.npz", x=[[1, np.inf], [1, 2]], y=[0, 1])
+    with pytest.raises(InputError, match=r"x\.npz: some samples contain infinite values"):
+        files.read(tmp_path / "x.npz", missing="median")
 
 
 def test_new_data_may_be_one_array_or_x_alone(tmp_path):

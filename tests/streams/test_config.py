@@ -97,6 +97,8 @@ REFUSED = {
     "a seed of nothing": (["stream.shuffle_seed=3"], "stream.shuffle_seed applies only with stream.shuffle"),
     "a fit without a size": (["stream.fit=pad"], "stream.fit applies only with stream.size"),
     "a label of no table": (["stream.label=x"], "only to tables"),
+    "missing values of no table": (["stream.missing=median"], "stream.missing='median' applies only to tables"),
+    "an unknown way to fill": (["stream.missing=mean"], "choose one of error, median"),
     "a crop of everything": (["stream.crop=8"], "less than the 8 pixels"),
     "a size without memory": (["stream.size=4096"], "do not fit into memory"),
     "an unknown kind": (["stream.kind=rotate"], "choose one of split, permuted, rotated, domain"),
@@ -225,3 +227,35 @@ def test_load_gives_the_parts_of_a_path(tmp_path):
     assert np.array_equal(data.x, np.concatenate([x, x2])[:, None])
     assert data.y.tolist() == [*y.tolist(), *y2.tolist()]
     assert data.tests == len(y2)
+
+
+def test_texts_and_missing_values_of_a_table(tmp_path):
+    rows = ["20,Rome,x", ",Oslo,y", "40,,x", "30,Rome,y"] * 5
+    (tmp_path / "a.csv").write_text("age,city,kind\n" + "\n".join(rows))
+    stream = build(f"stream.data={tmp_path / 'a.csv'}", "stream.missing=median")
+    assert stream.shape == (3,) and stream.reading.features == ("age", "city=Oslo", "city=Rome")
+    assert stream[0].x[:4].tolist() == [[20, 0, 1], [30, 1, 0], [40, 0, 0], [30, 0, 1]]
+    with pytest.raises(InputError, match=r"row 2, column 'age': a value is missing; .* set stream\.missing=median"):
+        build(f"stream.data={tmp_path / 'a.csv'}")
+
+
+def test_domains_of_vectors_may_differ_in_their_number_of_samples(tmp_path):
+    for name, n in (("a", 10), ("b", 30)):
+        (tmp_path / f"{name}.csv").write_text("a,kind\n" + "1,x\n2,y\n" * n)
+    domains = ["stream.kind=domain", f'stream.domains=["{tmp_path / "b.csv"}"]']
+    assert [len(task.x) for task in build(f"stream.data={tmp_path / 'a.csv'}", *domains)] == [20, 60]
+
+
+def test_all_domains_are_encoded_as_the_first(tmp_path):
+    for name, rows in (("a", ["1,Rome,x", "2,Oslo,y", ",Rome,x", "5,Oslo,y"]), ("b", [",Rome,x", "9,Bern,y"])):
+        (tmp_path / f"{name}.csv").write_text("age,city,kind\n" + "\n".join(rows * 5))
+    domains = ["stream.kind=domain", f'stream.domains=["{tmp_path / "b.csv"}"]', "stream.missing=median"]
+    with pytest.warns(UserWarning, match="column 'city' holds unknown texts"):
+        stream = build(f"stream.data={tmp_path / 'a.csv'}", *domains)
+    assert stream[1].x[:2].tolist() == [[2, 0, 1], [9, 0, 0]]
+
+
+def test_how_missing_values_are_treated_belongs_to_an_experiment_only_if_it_is_set():
+    usual = Experiment.parse({}, ["stream.data=digits"])
+    assert usual.hash == Experiment.parse({}, ["stream.data=digits", "stream.missing=error"]).hash
+    assert usual.hash != Experiment.parse({}, ["stream.data=digits", "stream.missing=median"]).hash

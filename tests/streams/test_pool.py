@@ -146,3 +146,15 @@ def test_a_class_must_be_in_both_parts():
     check_parts(pool, [0])
     with pytest.raises(InputError, match="class 1 has no sample in the test part"):
         check_parts(pool, [0, 1])
+
+
+def test_missing_values_of_vectors_are_filled_if_asked():
+    x = vectors(6).astype(np.float32)
+    x[0, 0] = np.nan
+    with pytest.raises(InputError, match="NaN"):
+        as_pool(x, list("ababab"), None, None)
+    pool = as_pool(x, list("ababab"), (x[:2], list("ab")), None, "median")
+    middle = float(np.float32(np.nanmedian(x[:, 0])))
+    assert pool.reading.medians[0] == middle == float(pool.x[0, 0]) == float(pool.x[6, 0])
+    later = as_pool(x + 5, list("ababab"), None, None, known=pool.reading)
+    assert float(later.x[0, 0]) == middle and later.reading.medians == pool.reading.medians

@@ -1,6 +1,7 @@
 """Streams: which classes each task has, and in what order; views; tasks that arrive one by one; the checksum."""
 
 import numpy as np
+import pandas
 import pytest
 import torch
 from support.arrays import FOUR, IMAGES, NAMES, X, Y, images, parts, vectors
@@ -256,3 +257,21 @@ def test_a_label_that_is_a_number_and_text_is_refused():
 def test_a_test_class_without_training_samples_says_what_to_do():
     with pytest.raises(InputError, match="class 2 has no sample in the training part; drop it from the test part"):
         Stream.of([(vectors(8), [0, 1] * 4, vectors(9), [0, 1, 2] * 3)], scenario="class")
+
+
+def test_later_frames_are_encoded_as_the_first():
+    first = pandas.DataFrame({"city": ["Rome", "Oslo"] * 6, "age": [1.0, 2, None] * 4, "kind": list("xyxyxy") * 2})
+    later = first.assign(city=["Rome"] * 12, age=[None, 9.0, 8.0] * 4)[["kind", "age", "city"]]
+    stream = Stream.of([(first, "kind"), (later, "kind")], missing="median")
+    assert stream[1].x[:2].tolist() == [[0, 1, 1.5], [0, 1, 9]] and stream[1].reading == stream.reading
+    labels = later.pop("kind")
+    whole = Stream.split(first, "kind", test=(later, labels), missing="median")
+    assert whole[0].x[12:14].tolist() == [[0, 1, 1.5], [0, 1, 9]]
+    permuted = Stream.permuted(first, "kind", tasks=2, missing="median")
+    assert permuted.reading == stream.reading
+
+
+def test_later_arrays_are_filled_by_the_medians_of_the_first():
+    x, y = np.array([[1.0], [np.nan], [3], [2]] * 3), list("xyxy") * 3
+    stream = Stream.of([(x, y), (x + 5, y)], missing="median")
+    assert stream[0].x[1].tolist() == stream[1].x[1].tolist() == [2] and stream[1].x[0].tolist() == [6]

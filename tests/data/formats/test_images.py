@@ -185,3 +185,46 @@ def test_names_of_another_code_page_in_a_zip_become_usable_labels(tmp_path):
     labels = read(tmp_path / "z").y.tolist()
     assert len(set(labels)) == 2
     assert all(label.isprintable() and label.encode() for label in labels)
+
+
+# -- the files of the images ------------------------------------------------------------------------------------------
+
+
+def test_each_image_has_the_path_of_its_file(tmp_path):
+    files_ = {f"top/{part}/{name}": picture() for part in ("train", "test") for name in ("a/2.png", "b/1.png")}
+    folder(tmp_path / "folder", files_)
+    zipped(tmp_path / "z", files_)
+    expected = ("top/train/a/2.png", "top/train/b/1.png", "top/test/a/2.png", "top/test/b/1.png")
+    for path in (tmp_path / "folder", tmp_path / "z"):
+        data = read(path)
+        assert (data.names, data.y.tolist(), data.tests) == (expected, ["a", "b", "a", "b"], 2)
+        assert files.read_new(path, Reading(shape=(1, 8, 8))).names == tuple(sorted(files_))
+
+
+def test_images_outside_class_folders_have_names_too(tmp_path):
+    folder(tmp_path / "photos", {name: picture() for name in ("b.png", "a.png", "c/d/e.png")})
+    known = Reading(shape=(1, 8, 8))
+    assert files.read_new(tmp_path / "photos", known).names == ("a.png", "b.png", "c/d/e.png")
+    assert files.read_new(tmp_path / "photos" / "a.png", known).names == ("a.png",)
+
+
+def test_names_of_files_are_valid_text(tmp_path):
+    folder(tmp_path, {os.fsdecode(b"caf\xe9/\xfe.png"): picture()})
+    assert read(tmp_path).names == ("caf\\xe9/\\xfe.png",)
+
+
+# -- more images to learn from ----------------------------------------------------------------------------------------
+
+
+def test_more_images_are_read_as_the_first_were(tmp_path):
+    put(tmp_path / "more" / "train" / "a" / "1.png", np.full((20, 10), 9, np.uint8))
+    put(tmp_path / "more" / "test" / "a" / "1.png", np.full((12, 12), 3, np.uint8))
+    known = Reading(size=12, fit="pad", shape=(3, 12, 12))
+    data = read(tmp_path / "more", known=known)
+    assert (tuple(data.x.shape), data.tests, data.reading, data.y.tolist()) == ((2, 3, 12, 12), 1, known, ["a", "a"])
+    assert int(data.x[0, 0, 6, 6]) == 9 and int(data.x[0, 0, 6, 0]) == 0
+    with pytest.raises(InputError, match=r"1\.png: it has 10x20 pixels, but the model was trained on images of 8x8"):
+        read(tmp_path / "more", known=Reading(shape=(1, 8, 8)))
+    put(tmp_path / "lone" / "1.png", np.zeros((8, 8), np.uint8))
+    with pytest.raises(InputError, match=r"'1\.png' is not in a class folder"):
+        read(tmp_path / "lone", known=known)
