@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import shlex
 import sys
+import warnings
 from contextlib import suppress
-from typing import NoReturn
+from typing import NoReturn, TextIO
 
 import click
 
@@ -46,7 +47,23 @@ for command in (
 
 def main(arguments: list[str] | None = None) -> None:
     """Run a command; invalid input ends with one sentence and exit code 2, a failed run with 1."""
-    with standard_streams():
+    with standard_streams(), warnings.catch_warnings():
+        other = warnings.showwarning
+
+        def show(
+            message: Warning | str,
+            category: type[Warning],
+            filename: str,
+            lineno: int,
+            file: TextIO | None = None,
+            line: str | None = None,
+        ) -> None:
+            if category is UserWarning:  # of this package, for the user
+                echo(f"warning: {message}", err=True)
+            else:
+                other(message, category, filename, lineno, file, line)
+
+        warnings.showwarning = show
         _main(arguments)
 
 

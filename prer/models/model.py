@@ -20,13 +20,13 @@ from prer.data.frames import features_of, is_frame
 from prer.data.reading import Reading
 from prer.errors import InputError
 from prer.learners.base import Learner
-from prer.learners.fading import Health
 from prer.learners.interfaces import Recognises, generator_of
 from prer.models.samples import as_data
 from prer.streams.task import Label, Scenario, Task, Together
 from prer.streams.transforms import Moves
 from prer.text import did_you_mean
 from prer.training.computing import computing, rows_at_once
+from prer.training.fading import Health
 from prer.training.loop import Loop, Observer
 
 

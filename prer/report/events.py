@@ -12,10 +12,10 @@ from typing import Any
 import numpy as np
 
 from prer.errors import InputError
-from prer.learners.fading import Fading, agreement, fades
 from prer.report.formatting import numbers
 from prer.runs.folder import RunFolder
 from prer.text import excerpt
+from prer.training.fading import Fading, agreement, fades
 
 MOST_TASKS, MOST_SEEDS, MOST_CLASSES, MOST_PHASES = 2000, 1000, 5000, 20  # more are not shown
 MOST_CELLS = 6e6  # maximum number of cells in the matrices of all seeds

@@ -12,7 +12,6 @@ from typing import Any
 
 import numpy as np
 
-from prer.learners.fading import LOW_AGREEMENT
 from prer.report.events import fading
 from prer.report.formatting import is_number, metric, settings, shade_from, signed, size, with_spread
 from prer.report.memory import remembered
@@ -21,6 +20,7 @@ from prer.report.page_figures import PageFigures, kept
 from prer.report.run import Run
 from prer.runs.folder import RunFolder
 from prer.text import clock, excerpt
+from prer.training.fading import LOW_AGREEMENT
 
 METRICS = (  # key in result.json, name on the page, formula
     (

@@ -16,7 +16,6 @@ import numpy as np
 from prer.address import as_device, as_seeds
 from prer.errors import InputError
 from prer.learners.base import Learner
-from prer.learners.fading import Health
 from prer.models.model import Model, digest_of
 from prer.presets.auto import too_few_steps
 from prer.runs.autosave import Autosave
@@ -24,6 +23,7 @@ from prer.runs.result import KEPT, Measurements, Result, classes_of, confusion_o
 from prer.streams.stream import Stream
 from prer.streams.task import Task
 from prer.training.computing import computing
+from prer.training.fading import Health
 from prer.training.loop import Observer
 
 

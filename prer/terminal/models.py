@@ -10,13 +10,13 @@ from rich.console import Console
 from rich.filesize import decimal
 from rich.table import Table
 
-from prer.learners.fading import fades
 from prer.models.model import Model
 from prer.models.teaching import Taught
 from prer.runs.compare import Compared, advice, choice
 from prer.streams.task import Label
 from prer.terminal.console import say, whole
 from prer.text import clock, shown
+from prer.training.fading import fades
 
 MOST_CLASSES = 200  # maximum lines of a table of classes
 MOST_EVENTS = 20  # newest events of a history

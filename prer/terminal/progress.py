@@ -15,12 +15,12 @@ from rich.table import Table
 from rich.text import Text
 
 from prer.data.entry import Progress, silent
-from prer.learners.fading import Fading
 from prer.runs.observer import RunObserver, Start
 from prer.streams.stream import Stream
 from prer.terminal.console import say, warn
 from prer.terminal.downloads import Downloads
 from prer.text import clock, shown
+from prer.training.fading import Fading
 from prer.training.progress import time_left
 
 

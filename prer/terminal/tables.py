@@ -13,11 +13,11 @@ from rich.table import Table
 from rich.text import Text
 
 from prer.data.entry import Entry
-from prer.learners.fading import Fading
 from prer.runs import metrics as evaluation
 from prer.runs.folder import RunFolder
 from prer.terminal.console import say, warn, whole
 from prer.text import clock, plus_minus, shown
+from prer.training.fading import Fading
 from prer.version import __version__
 
 HARDLY = 0.2  # share of the way from chance level to 100 %; a task below it is hardly learned

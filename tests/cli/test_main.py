@@ -32,7 +32,7 @@ def test_help_is_quick_because_it_imports_nothing_heavy():
     [
         (["run", "--bogus"], "No such option"),
         (["nonsense"], "No such command 'nonsense'"),
-        (["show"], "Missing argument 'RUN...'"),
+        (["show"], "Missing argument 'RUN|MODEL...'"),
         (["run", "--seeds"], "requires an argument"),
     ],
 )

@@ -2,6 +2,7 @@
 
 import json
 import re
+import warnings
 import zipfile
 
 import numpy as np
@@ -270,21 +271,23 @@ def test_a_model_of_texts_and_missing_values_predicts_and_is_read_back(tmp_path,
     old.to_csv(tmp_path / "old.csv", index=False)
     settings = ["stream.label=kind", "stream.missing=median", "learner.epochs=60", "learner.lr=3e-3"]
     folder = trained(tmp_path / "runs", f"stream.data={tmp_path / 'old.csv'}", *settings)
-    known = Model(folder).reading
+    known = load(folder).reading
     assert known.features == ("city=Oslo", "city=Rome", "width", "age") and known.missing == "median"
     new = old.iloc[1:9][["age", "kind", "width", "city"]].assign(width=None)
     new.iloc[-1, 3] = "Bern"
     new.to_csv(tmp_path / "new.csv", index=False)
-    with pytest.warns(UserWarning, match=r"column 'city' holds unknown texts \('Bern"):
-        labels, _ = predicted(folder, tmp_path / "new.csv", capsys, "--task", "1")
+    with warnings.catch_warnings():
+        warnings.simplefilter("always")  # tests turn warnings into errors
+        labels, err = predicted(folder, tmp_path / "new.csv", capsys, "--task", "1")
+    assert err.startswith("warning: ") and "column 'city' holds unknown texts ('Bern" in err
     truths = [kind for kind in new["kind"] if kind in ("ant", "bee")]
     assert [label for label, kind in zip(labels, new["kind"], strict=True) if kind in ("ant", "bee")][:-1] == truths[
         :-1
     ]
     with pytest.warns(UserWarning, match="Bern"):
-        assert Model(folder).predict(new, 1)[0] == labels
+        assert load(folder).predict(new, 1)[0] == labels
     arrays = np.array([[1, 0, np.nan, 90], [0, 1, np.nan, np.nan]])
-    assert Model(folder).predict(arrays, 1)[0] == ["bee", "ant"]
+    assert load(folder).predict(arrays, 1)[0] == ["bee", "ant"]
     assert "the columns differ" in refused(folder, _csv(tmp_path, new.drop(columns="city")), capsys)
 
 

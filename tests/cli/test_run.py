@@ -101,7 +101,8 @@ def test_the_digest_covers_the_saved_model(naive_run):
     card = strict((folder / "model/model.json").read_text("utf-8"))
     assert (card["learner"], card["seeds"], card["shape"]) == ("naive", [0, 1], [1, 8, 8])
     tasks = [{"labels": [2 * t, 2 * t + 1], "head": t, "outputs": [0, 1], "width": 2, "view": False} for t in range(5)]
-    assert card["tasks"] == tasks
+    assert [{key: task[key] for key in tasks[0]} for task in card["tasks"]] == tasks
+    assert sum(n for task in card["tasks"] for n in task["samples"]) == 1438  # four fifths of each class
 
 
 def test_prer_writes_the_same_contract_and_its_health(capsys, tmp_path):

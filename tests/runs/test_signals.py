@@ -79,7 +79,7 @@ def test_a_second_interrupt_ends_at_once_and_what_was_saved_is_whole(capsys, her
 def test_a_signal_at_the_very_end_names_the_folder_and_leaves_no_checkpoint(capsys, here, finished):
     import prer.runs.run
 
-    for owner, name in ((prer.runs.run, "save_model"), (RunFolder, "finish")):
+    for owner, name in ((prer.runs.run, "save"), (RunFolder, "finish")):
         code, _, err = ended(begun(RUN, lambda owner=owner, name=name: at_call(owner, name, 1, send(signal.SIGINT))))
         assert code == 130 and err.splitlines()[-1].endswith(f"prer resume runs/{only_run(here).name}")
         assert_resumes(capsys, only_run(here), finished)

@@ -2,7 +2,7 @@
 
 import pytest
 
-from prer.learners.fading import LOW_AGREEMENT, MOST_NAMES, Fading, agreement, fades
+from prer.training.fading import LOW_AGREEMENT, MOST_NAMES, Fading, agreement, fades
 
 
 @pytest.mark.parametrize(
