@@ -92,4 +92,4 @@ def lesson_of(settings: Sequence[str], data: str, seeds: str | None, device: str
     if given & {"name", "like"}:
         raise InputError(f"{min(given & {'name', 'like'})} has no meaning for a lesson; leave it out")
     base = {"seeds": 1, "stream": {"data": data, "scenario": "class"}}
-    return Lesson(Experiment.layered([base, *tables], presets=False), frozenset(given))
+    return Lesson(Experiment.layered([base, *tables]), frozenset(given))

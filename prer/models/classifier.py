@@ -33,6 +33,8 @@ from prer.models import plain
 from prer.models.model import Model
 from prer.models.progress import Lines
 from prer.models.teaching import teach
+from prer.presets import recommended
+from prer.settings import build
 from prer.streams.task import Label, Scenario, Task
 from prer.training.loop import Observer
 
@@ -44,8 +46,8 @@ class ContinualClassifier(ClassifierMixin, BaseEstimator):
     order of their arrival, so that the columns of `predict_proba` keep their places.
 
     Args:
-        method: name of a learner ("prer", "slda", ...), a learner class, or a learner with its settings, such as
-            `PRER(epochs=50)`. See `prer.learners`.
+        method: name of a learner ("prer", "slda", ...) or its class, which then has the settings that suit the
+            scenario; or a learner with settings of your own, such as `PRER(epochs=50)`.
         scenario: "class": nobody gives the task of a sample, and one head grows by new classes. "task": `predict` is
             given the task, which has a head of its own. "domain": the same classes come again in other inputs.
         ensemble: number of seeds that are trained together; their probabilities are averaged.
@@ -142,7 +144,7 @@ class ContinualClassifier(ClassifierMixin, BaseEstimator):
         """The classifier of a model."""
         learner = replace(model.learner)  # the settings alone
         made = cls(
-            learner.name if learner == type(learner)() else learner,
+            learner.name if learner == _recommended(type(learner), model.scenario) else learner,
             scenario=model.scenario,
             ensemble=len(model.seeds),
             random_state=model.seeds[0],
@@ -163,7 +165,7 @@ class ContinualClassifier(ClassifierMixin, BaseEstimator):
     def _new(self) -> Model:
         """A model that has learned nothing."""
         method = find(self.method) if isinstance(self.method, str) else self.method
-        learner = replace(method) if isinstance(method, Learner) else method()
+        learner = replace(method) if isinstance(method, Learner) else _recommended(method, self.scenario)
         first = self.random_state
         if not isinstance(first, (int, np.integer)):
             first = int(check_random_state(first).randint(2**31 - 1001))
@@ -341,6 +343,11 @@ def load(folder: str | Path, device: str = "auto") -> ContinualClassifier:
     made = ContinualClassifier.of(model)
     made._saved = path.resolve(), version
     return made
+
+
+def _recommended(kind: type[Learner], scenario: Scenario) -> Learner:
+    """A learner with the settings that suit the scenario on any data."""
+    return build(kind, recommended("", kind.name, scenario)["learner"], "learner", {})
 
 
 def _is_array(x: Any) -> bool:

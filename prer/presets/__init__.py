@@ -8,6 +8,9 @@ from typing import Any
 
 from prer.presets.tables import TABLES
 
+# If nobody tells the task of a sample, on any data: found on validation data (docs/class-incremental.md).
+NOBODY_TELLS: dict[str, Any] = {"prer": {"labels": "auxiliary", "reencode": False}}
+
 
 def experiment_file(data: str, learner: str) -> Path:
     """Path of the experiment file for a data set and a method of the paper's Table 1."""
@@ -19,7 +22,7 @@ CLOSED_FORMS = ("ncm", "slda", "ranpac")  # they have no network, and so none of
 
 
 def recommended(data: str, learner: str, scenario: str = "task") -> dict[str, dict[str, Any]]:
-    """The settings recommended for a data set and a learner, as the tables of an experiment; empty for other data."""
+    """The settings recommended for a data set and a learner, as tables of an experiment; few for other data."""
     learner = SAME.get(learner, learner)
     tables = _class_tables(data) if scenario == "class" else TABLES.get(data)
     if tables is None:
@@ -39,12 +42,12 @@ def class_file(data: str) -> Path:
     return Path(__file__).parent / f"class-{data}.toml"
 
 
-def _class_tables(data: str) -> dict[str, Any] | None:
+def _class_tables(data: str) -> dict[str, Any]:
     """The tables of a data set; without a file, those of the scenario "task" that all learners share."""
     if data not in TABLES:
-        return None
+        return {"stream": {}, "learner": {}} | NOBODY_TELLS
     file = class_file(data)
     if file.exists():
         return tomllib.loads(file.read_text("utf-8"))
     stream = {key: value for key, value in TABLES[data]["stream"].items() if key != "resplit"}
-    return {"stream": stream, "learner": TABLES[data]["learner"]}
+    return {"stream": stream, "learner": TABLES[data]["learner"]} | NOBODY_TELLS
