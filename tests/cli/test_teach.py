@@ -85,7 +85,7 @@ def test_the_last_lesson_is_taken_back_once(pets, capsys):
 def test_probabilities_are_written_to_a_file(pets, capsys):
     code, out, err = outcome(capsys, "predict", "pets", "test.csv", "--proba", "-o", "out.csv")
     assert (code, out) == (0, "") and "120 of 120 samples of known classes (100.0%)" in err
-    rows = list(csv.DictReader((pets.parent / "out.csv").open()))
+    rows = list(csv.DictReader(io.StringIO((pets.parent / "out.csv").read_text())))
     assert list(rows[0]) == ["sample", "label", "seeds", "p(ant)", "p(bee)", "p(cat)"] and len(rows) == 160
     assert sum(float(rows[5][f"p({label})"]) for label in ("ant", "bee", "cat")) == pytest.approx(1, abs=2e-4)
     assert "cannot write" in refused(capsys, "predict", "pets", "test.csv", "-o", "missing/out.csv")

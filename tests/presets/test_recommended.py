@@ -45,6 +45,14 @@ def test_all_learners_have_the_papers_networks(data):
         assert all(found["learner"][key] == recommended_value(built_in[key]) for key in same)
 
 
+@pytest.mark.parametrize("data", ["my.npz", "fashion_mnist"])
+def test_if_nobody_tells_the_task_the_autoencoder_of_prer_sees_labels(data):
+    settings = {"labels": "auxiliary", "reencode": False}
+    assert recommended(data, "prer", "class")["learner"].items() >= settings.items()
+    assert not recommended(data, "slda", "class")["learner"]
+    assert not recommended(data, "prer")["learner"].keys() & settings.keys()
+
+
 def recommended_value(value):
     return list(value) if isinstance(value, tuple) else value
 
