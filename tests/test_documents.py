@@ -13,6 +13,7 @@ from support.documents import commands as commands_of
 from support.fake_runs import fake_run
 
 import prer
+from prer.cli.lesson import lesson_of
 from prer.cli.main import commands
 from prer.learners import LEARNERS, registry
 from prer.runs.experiment import Experiment
@@ -20,14 +21,16 @@ from prer.sweeps.sweep import Sweep
 from prer.testing import check_learner
 
 TINY = 'PRER(epochs=1, epochs_autoencoder=1, density={"epochs": 1, "blocks": 1})'
+SHORT = ("ContinualClassifier()", f"ContinualClassifier(prer.{TINY})")
 SHAPES = {  # of the accuracy matrix that the Python of a document computes
     "README.md": (5, 5, 5),
     "docs/data.md": (2, 5, 5),
+    "docs/models.md": None,  # computes none
     "docs/streams.md": (2, 3, 3),
     "docs/class-incremental.md": (5, 5, 5),
     "docs/experiments.md": (5, 5, 5),
 }
-OF_RUNS = {"checkpoint.json", "environment.json", "events.jsonl", "report.html", "result.json"}
+OF_RUNS = {"checkpoint.json", "environment.json", "events.jsonl", "model.json", "report.html", "result.json"}
 PATH = r"[\w/*.-]+\.(?:py|sh|c|jsonl?|txt)|[a-z]+(?:/[a-z]+)+/?"
 NUMBER = r"[−+-]?\d[\d,.]*(?<![,.])(?: ± [\d.]+)?(?: %)?"
 
@@ -113,13 +116,17 @@ def test_the_example_sets_the_density():
     assert (density["name"], density["epochs"]) == ("flow", 50)
 
 
+@pytest.mark.filterwarnings("ignore:after task .* the memory's samples")  # of a memory that is too short on purpose
 @pytest.mark.parametrize("document", SHAPES)
 def test_python_runs_from_the_first_line_to_the_last(document, capsys, monkeypatch, tmp_path):
     monkeypatch.chdir(tmp_path)
     names = {}
     for block in blocks(document, "python"):
-        exec(re.sub(r'PRER\(\)|PRER\.like\("digits"\)', TINY, block), names)
-    assert names["result"].matrix.shape == SHAPES[document]
+        exec(re.sub(r'PRER\(\)|PRER\.like\("digits"\)', TINY, block).replace(*SHORT), names)
+    if SHAPES[document] is None:
+        assert len(names["model"].classes_) == 4
+    else:
+        assert names["result"].matrix.shape == SHAPES[document]
     assert not Path("checkpoint").exists()
 
 
@@ -157,7 +164,7 @@ def test_lines_for_trackers_send_every_scalar(tracker, monkeypatch, tmp_path):
 def test_python_gives_the_numbers_it_says(capsys):
     (said,) = re.findall(r"prints an Accuracy of ([\d.]+) and a BWT of (−?[\d.]+)", text_of("README.md"))
     names = {}
-    exec(blocks("README.md", "python")[0], names)
+    exec(next(block for block in blocks("README.md", "python") if " learn(" in block), names)
     metrics = names["result"].metrics
     found = [metrics[key]["mean"] for key in ("accuracy", "bwt")]
     assert found == pytest.approx([float(text.replace("−", "-")) for text in said], abs=1)  # processors round otherwise
@@ -176,6 +183,8 @@ def test_commands_are_understood(document, line):
     words = [word.strip("'") for word in line.split()[1:]]
     context = parse(commands, words)
     settings = [word for word in context.params.get("settings", ()) if "=" in word]
+    if context.command.name == "teach":
+        assert lesson_of(settings, "digits", None, None)
     if context.params.get("plugins"):  # its learner is the one of the document
         settings = [s for s in settings if not s.startswith("learner.name=")]
     assert Experiment.parse({}, [s for s in settings if not s.startswith("stream.data")])

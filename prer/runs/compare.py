@@ -11,6 +11,7 @@ METHODS = ("prer", "ncm", "slda", "ranpac", "naive", "joint")
 REFERENCES = ("naive", "joint")  # does nothing against forgetting; keeps all data
 LESSONS = 5  # the most
 CLOSE = 1.0  # points; within them the smaller memory decides
+FAR = 5.0  # points; a method that is further behind is not offered for its smaller memory
 WORTH = 3.0  # points by which joint has to be better before it is recommended to keep the data
 
 
@@ -63,6 +64,13 @@ def choice(found: Sequence[Compared]) -> Compared | None:
     return min(close, key=lambda method: method.bytes) if close else best
 
 
+def _smaller(found: Sequence[Compared], taken: Compared) -> Compared | None:
+    """The best of the methods that keep a tenth at most and are not far behind; None if there is none."""
+    rivals = [m for m in found if m.name not in REFERENCES and m.bytes <= taken.bytes / 10]
+    near = [method for method in rivals if method.accuracy >= taken.accuracy - FAR]
+    return max(near, key=lambda method: method.accuracy, default=None)
+
+
 def advice(found: Sequence[Compared], size: Mapping[str, str]) -> str:
     """Which method to take, and why, in words.
 
@@ -77,10 +85,15 @@ def advice(found: Sequence[Compared], size: Mapping[str, str]) -> str:
     best = max((m for m in found if m.name not in REFERENCES), key=lambda method: method.accuracy)
     keeps = f"{size[taken.name]} and {taken.samples or 'no'} samples"
     said = [f"Take {taken.name}: {taken.accuracy:.1f} % correct after the last lesson; it keeps {keeps}."]
+    smaller = _smaller(found, taken)
     if best is not taken:
         said.append(f"{best.name} reaches {best.accuracy:.1f} %, but keeps {size[best.name]}.")
+    elif smaller is not None:
+        said.append(
+            f"If that is too much to keep, take {smaller.name}: {smaller.accuracy:.1f} %, {size[smaller.name]}."
+        )
     prer, joint = by_name.get("prer"), by_name.get("joint")
-    if prer is not None and "prer" not in (taken.name, best.name):
+    if prer is not None and prer not in (taken, best, smaller):
         said.append(f"prer reaches {prer.accuracy:.1f} % here.")
     if joint is not None and joint.accuracy >= taken.accuracy + WORTH:
         said.append(f"If you may keep all data, train on all of it instead (joint): {joint.accuracy:.1f} %.")

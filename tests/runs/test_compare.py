@@ -30,6 +30,13 @@ def test_the_advice_says_what_prer_and_joint_reach():
     assert advice(found(naive=(20, 0)), {"naive": ""}) == "" and choice([]) is None
 
 
+def test_the_advice_offers_a_method_that_keeps_far_less():
+    rivals = found(ranpac=(98.6, 10_000), slda=(95.9, 1000), ncm=(92.5, 10))
+    text = advice(rivals, {"ranpac": "10 kB", "slda": "1 kB", "ncm": "10 bytes"})
+    assert text.endswith("If that is too much to keep, take slda: 95.9 %, 1 kB.")
+    assert "too much" not in advice(rivals[::2], {"ranpac": "10 kB", "ncm": "10 bytes"})
+
+
 @pytest.mark.parametrize("classes", range(1, 200))
 def test_there_are_at_most_five_lessons_and_two_where_possible(classes):
     lessons = -(-classes // classes_per_lesson(classes))
