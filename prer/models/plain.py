@@ -10,6 +10,7 @@ from typing import Any
 
 import torch
 from torch import Tensor
+from torch.overrides import TorchFunctionMode
 
 from prer.data.reading import Reading
 from prer.learners.registry import find
@@ -22,6 +23,7 @@ from prer.version import __version__
 FORMAT = 2  # of the plain values; those of format 1 have no number
 DATA = "data."  # prefix of the names of tensors with the data of tasks, if these are the learner's memory
 DTYPES = {torch.uint8: "uint8", torch.float32: "float32"}  # of samples
+FREE = 2**24  # numbers that networks may have whatever the tensors are
 PLACE = ("labels", "head", "outputs", "width")  # what is saved of a task
 LESSON = ("view", "samples", "when", "held_out")  # and about how it was learned
 
@@ -69,15 +71,37 @@ def model_of(known: Mapping[str, Any], state: Mapping[str, Tensor], device: str 
     model.dtype = {name: dtype for dtype, name in DTYPES.items()}.get(str(known.get("dtype")))
     model.reading = Reading.of(known.get("reading", {}), known["shape"])  # older models do not have it
     tasks = [_task(i, task, model.reading, model.scenario) for i, task in enumerate(known["tasks"])]
+    _check_heads(tasks)
     if learner.keeps_tasks and f"{DATA}0.x" in state:  # older models do not have them
         tasks = [_with_data(task, state, model.seeds).to(model.device) for task in tasks]
-    learner.start(model.reading.shape, model.seeds, model.device)
-    learner.restore(tasks, own(state), known.get("notes", {}))
+    given = sum(tensor.numel() for tensor in state.values())
+    grown = len(tasks) - len({task.head for task in tasks})  # tasks for which a head was built anew
+    with AtMost(4 * given + FREE):
+        learner.start(model.reading.shape, model.seeds, model.device)
+    with AtMost(4 * given * (1 + grown) + FREE):
+        learner.restore(tasks, own(state), known.get("notes", {}))
     model.tasks = tasks
-    model.lessons = [{key: task.get(key) for key in LESSON} for task in known["tasks"]]
-    model.health = {_label(label): float(share) for label, share in known.get("health", [])}
+    model.lessons = [_lesson(task) for task in known["tasks"]]
+    model.health = {_label(label): _share(share) for label, share in known.get("health", [])}
     model.history = [dict(event) for event in known.get("history", [])]
     return model
+
+
+class AtMost(TorchFunctionMode):
+    """Raise an error as soon as new tensors have more numbers in all than this; their memory is not used before."""
+
+    def __init__(self, numbers: int) -> None:
+        super().__init__()
+        self.left = numbers
+
+    def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        """Call a function of torch, and count what it makes."""
+        result = func(*args, **(kwargs or {}))
+        if func in (torch.empty, torch.zeros, torch.ones, torch.randn):
+            self.left -= result.numel()
+            if self.left < 0:
+                raise ValueError("its settings or tasks describe larger networks than its tensors")
+        return result
 
 
 def own(state: Mapping[str, Tensor]) -> dict[str, Tensor]:
@@ -87,12 +111,39 @@ def own(state: Mapping[str, Tensor]) -> dict[str, Tensor]:
 
 def _task(index: int, known: Mapping[str, Any], reading: Reading, scenario: Scenario) -> Task:
     """A task without data."""
-    labels, outputs = tuple(map(_label, known["labels"])), tuple(map(int, known["outputs"]))
+    labels, outputs = tuple(map(_label, known["labels"])), tuple(map(_count, known["outputs"]))
     if len(labels) != len(outputs) or not labels:
         raise ValueError(f"task {index + 1} has {len(labels)} labels and {len(outputs)} outputs")
+    if len(set(labels)) < len(labels) or len(set(outputs)) < len(outputs):
+        raise ValueError(f"task {index + 1} has a label or an output twice")
     nothing = {"x": torch.empty(0, *reading.shape), "y": torch.empty(0, dtype=torch.long), "split": Together(())}
-    place = {"head": int(known["head"]), "outputs": outputs, "width": int(known["width"]), "scenario": scenario}
+    place = {"head": _count(known["head"]), "outputs": outputs, "width": _count(known["width"]), "scenario": scenario}
     return Task(index, labels, **nothing, **place, reading=reading)
+
+
+def _check_heads(tasks: Sequence[Task]) -> None:
+    """Check that heads are numbered in order of arrival, and that each has the outputs of its tasks and no others."""
+    outputs: dict[int, set[int]] = {}
+    for task in tasks:
+        if task.head > len(outputs):
+            raise ValueError(f"task {task.index + 1} has head {task.head}, but there are {len(outputs)} heads before")
+        known = outputs.setdefault(task.head, set())
+        known.update(task.outputs)
+        if task.width != len(known) or max(task.outputs) >= task.width:
+            raise ValueError(f"task {task.index + 1} has width {task.width} and outputs {task.outputs}")
+    if not tasks:
+        raise ValueError("it has learned nothing")
+
+
+def _lesson(known: Mapping[str, Any]) -> dict[str, Any]:
+    """What is known about how a task was learned; older models know less."""
+    lesson = {key: known.get(key) for key in LESSON}
+    counts, when, held_out = (lesson[key] for key in ("samples", "when", "held_out"))
+    if counts is not None and len([_count(n) for n in counts]) != len(known["labels"]):
+        raise ValueError(f"a task of {len(known['labels'])} labels has {len(counts)} counts of samples")
+    if when is not None and not isinstance(when, str):
+        raise ValueError(f"{when!r} is not a time")
+    return lesson | {"held_out": None if held_out is None else _share(held_out)}
 
 
 def _with_data(task: Task, state: Mapping[str, Tensor], seeds: Sequence[int]) -> Task:
@@ -111,3 +162,15 @@ def _label(value: Any) -> Label:
     if isinstance(value, bool) or not isinstance(value, (str, int)):
         raise ValueError(f"{value!r} is not a label")
     return value
+
+
+def _count(value: Any) -> int:
+    if type(value) is not int or value < 0:
+        raise ValueError(f"{value!r} is not a whole number of 0 or more")
+    return value
+
+
+def _share(value: Any) -> float:
+    if type(value) not in (int, float) or not 0 <= value <= 1:
+        raise ValueError(f"{value!r} is not a share from 0 to 1")
+    return float(value)
