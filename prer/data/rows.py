@@ -58,6 +58,22 @@ def as_data(source: Any, y: Any = None, *, missing: Missing = "error", known: Re
     return checked(_stacked([x for x, _ in pairs]), as_labels([label for _, label in pairs]))
 
 
+def samples_of(source: Any, known: Reading) -> np.ndarray | Tensor:
+    """Samples to predict, of an object as in `as_data`, by the columns of the model; labels may be missing."""
+    items = _items(source)
+    first = next(items, None)
+    if first is None:
+        raise InputError("the data is empty; give samples to predict")
+    everything = _chained(first, items)
+    if not isinstance(first, Mapping):
+        return _stacked([_sample(item) for item in everything])
+    names = {str(name): name for name in first}
+    sample = None if known.columns else next((name for name in SAMPLES if name in names), None)
+    numbers = [name for name in first if name not in LABELS and is_number(first[name])]
+    chosen = [names.get(column, column) for column in known.columns] or ([sample] if sample else numbers)
+    return _stacked(_values(everything, chosen, sample)[0])
+
+
 def _items(source: Any) -> Iterator[Any]:
     """Iterate by index if there is a length: a torch data set need not raise an error at its end."""
     if hasattr(source, "__len__") and hasattr(source, "__getitem__") and not isinstance(source, (Mapping, str, bytes)):
@@ -78,6 +94,12 @@ def _pair(item: Any) -> tuple[Any, Any]:
     return item[0], item[1]
 
 
+def _sample(item: Any) -> Any:
+    """The sample of a pair (x, y) or of a tuple (x,); anything else is a sample."""
+    pair = isinstance(item, (tuple, list)) and len(item) in (1, 2) and not is_number(item[0])
+    return item[0] if pair else item
+
+
 # -- rows with names -------------------------------------------------------------------------------------------------
 
 
@@ -88,18 +110,24 @@ def _of_rows(rows: Iterable[Any], first: Mapping[str, Any], y: Any) -> Data:
     chosen = [sample] if sample else [name for name in names if name != label and is_number(first[name])]
     if not chosen:
         raise InputError(f"rows with only {shown(', '.join(map(str, names)))} contain no samples; {WANTED}")
+    samples, labels = _values(rows, chosen, sample, label)
+    reading = Reading(columns=() if sample else tuple(map(str, chosen)), label="" if sample else str(label))
+    return Data(_stacked(samples), as_labels(labels, label), reading=reading)
+
+
+def _values(rows: Iterable[Any], chosen: Sequence[Any], sample: Any, *label: Any) -> tuple[list[Any], list[Any]]:
+    """The samples of rows, under one name or as numbers under several, and their labels if these have a name."""
     samples, labels = [], []
     for number, row in enumerate(rows, 1):
-        absent = [name for name in (*chosen, label) if not isinstance(row, Mapping) or row.get(name) is None]
+        absent = [name for name in (*chosen, *label) if not isinstance(row, Mapping) or row.get(name) is None]
         if absent:
             raise InputError(f"row {number} has no {shown(absent[0], 30)!r}; fill it or drop the row")
         text = next((name for name in chosen if not sample and not is_number(row[name])), None)
         if text is not None:
             raise InputError(f"row {number}: {shown(text, 30)!r} is not a number; encode it or drop the row")
         samples.append(row[sample] if sample else np.array([row[name] for name in chosen], np.float32))
-        labels.append(row[label])
-    reading = Reading(columns=() if sample else tuple(map(str, chosen)), label="" if sample else str(label))
-    return Data(_stacked(samples), as_labels(labels, label), reading=reading)
+        labels += [row[name] for name in label]
+    return samples, labels
 
 
 def _label_of(names: Sequence[str], y: Any) -> str:

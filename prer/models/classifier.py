@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import json
 import math
+import numbers
 import warnings
 from collections.abc import Callable, Mapping
 from dataclasses import replace
@@ -24,7 +25,7 @@ from prer.address import MOST_SEEDS, as_device
 from prer.data.arrays import Data, as_labels, as_samples, with_medians
 from prer.data.frames import is_frame, of_frame
 from prer.data.reading import Missing, Reading
-from prer.data.rows import as_data
+from prer.data.rows import as_data, samples_of
 from prer.errors import InputError
 from prer.learners.base import Learner
 from prer.learners.registry import find
@@ -36,6 +37,7 @@ from prer.models.teaching import teach
 from prer.presets import recommended
 from prer.settings import build
 from prer.streams.task import Label, Scenario, Task
+from prer.text import shown
 from prer.training.loop import Observer
 
 
@@ -61,7 +63,7 @@ class ContinualClassifier(ClassifierMixin, BaseEstimator):
     Attributes:
         classes_: the labels learned so far, in order of arrival.
         n_features_in_: number of features of the first lesson (tables and vectors).
-        feature_names_in_: names of its columns (frames with names that are strings).
+        feature_names_in_: names of its columns, as strings (frames, and rows with names).
         validation_score_: accuracy on what the last lesson held out; None if nothing was.
         state_digest_: two models with the same digest have learned the same, bit for bit.
         model_: the learned model.
@@ -156,6 +158,9 @@ class ContinualClassifier(ClassifierMixin, BaseEstimator):
     def _with(self, model: Model) -> Self:
         """Set the attributes of a model."""
         self.model_, self.classes_ = model, np.array(model.answers())
+        self.validation_score_ = model.lessons[-1]["held_out"] if model.lessons else None
+        for name in ("n_features_in_", "feature_names_in_"):  # of an earlier `fit`
+            vars(self).pop(name, None)
         if len(model.reading.shape) == 1:
             self.n_features_in_ = len(model.reading.columns) or model.reading.shape[0]
         if model.reading.columns:
@@ -165,10 +170,14 @@ class ContinualClassifier(ClassifierMixin, BaseEstimator):
     def _new(self) -> Model:
         """A model that has learned nothing."""
         method = find(self.method) if isinstance(self.method, str) else self.method
+        if not isinstance(method, Learner) and not (isinstance(method, type) and issubclass(method, Learner)):
+            raise InputError(f"method={shown(method, 40)}: give the name of a learner, its class, or a learner")
         learner = replace(method) if isinstance(method, Learner) else _recommended(method, self.scenario)
         first = self.random_state
         if not isinstance(first, (int, np.integer)):
             first = int(check_random_state(first).randint(2**31 - 1001))
+        if first < 0:
+            raise InputError(f"random_state={first}: give a number of 0 or more, a RandomState, or None")
         if not isinstance(self.ensemble, (int, np.integer)) or not 1 <= self.ensemble <= MOST_SEEDS:
             raise InputError(f"ensemble={self.ensemble!r}: give a whole number from 1 to {MOST_SEEDS}")
         return Model(learner, range(first, first + self.ensemble), self.device, self.scenario)
@@ -176,6 +185,8 @@ class ContinualClassifier(ClassifierMixin, BaseEstimator):
     def _learn(self, model: Model, X: Any, y: Any, classes: Any = None, task: int | None = None) -> Self:
         if self.missing not in get_args(Missing):
             raise InputError(f"missing={self.missing!r}: choose one of {', '.join(get_args(Missing))}")
+        if not isinstance(self.validation, numbers.Real):
+            raise InputError(f"validation={self.validation!r}: give a share, such as 0.1, or 0 to hold out nothing")
         data = self._lesson(model, X, y)
         labels = data.y
         if classes is not None:
@@ -185,10 +196,10 @@ class ContinualClassifier(ClassifierMixin, BaseEstimator):
                 raise InputError(f"class {extra!r} is in y, but not in classes; add it, or leave classes out")
         how = {"validation": self.validation, "balance": self.balance, "task": task, "begin": self._observer(model)}
         taught = teach(model, data, **how)
-        self.validation_score_ = taught.held_out
+        self._with(model)  # before the warnings, which may be errors
         for said in taught.warnings:
             warnings.warn(said, stacklevel=3)
-        return self._with(model)
+        return self
 
     def _observer(self, model: Model) -> Callable[[Task], Observer]:
         if callable(self.verbose):
@@ -206,14 +217,16 @@ class ContinualClassifier(ClassifierMixin, BaseEstimator):
             raise InputError("ContinualClassifier requires y to be passed, but the target y is None; give the labels")
         if y is None or isinstance(y, str):  # pairs, rows with names, or a frame with its label
             data = as_data(X, y, **how)
-            return data._replace(x=as_samples(data.x, reading=data.reading))
-        labels = _labels(y)
-        if _is_array(X):
+            labels = data.y
+        elif _is_array(X):
+            labels = _labels(y)
             data = self._vectors(_array(X, self), labels, how["known"])
         else:  # the labels may be negative, which other sources refuse
+            labels = _labels(y)
             codes = np.unique(labels, return_inverse=True)[1]
             data = (of_frame if is_frame(X) else as_data)(X, codes, **how)
         x = as_samples(data.x, reading=data.reading)
+        x = how["known"].arranged(x, data.reading) if how["known"] else x
         if len(x) != len(labels):
             what = f"Found input variables with inconsistent numbers of samples: {[len(x), len(labels)]}"
             raise InputError(f"{what}; give one label for each sample")
@@ -233,7 +246,7 @@ class ContinualClassifier(ClassifierMixin, BaseEstimator):
         if is_frame(X):
             return X
         if not _is_array(X):
-            return as_data(X, np.zeros(len(X), np.int64)).x
+            return samples_of(X, self.model_.reading)
         x = _array(X, self)
         self._check_features(x)
         return x
@@ -265,17 +278,16 @@ class ContinualClassifier(ClassifierMixin, BaseEstimator):
             task: number of the task of the samples, from 1; in the scenario "class" it limits the answers to the
                 classes of that lesson.
         """
-        log = self._log_probabilities(X, task)
-        return np.array(self.model_.answers(task))[log.argmax(1)]
+        return self._predict(self._samples(X), task)
 
     def predict_proba(self, X: Any) -> np.ndarray:
         """Probability of each of `classes_` [n, K], averaged over the seeds."""
-        p = np.exp(self._log_probabilities(X))
+        p = np.exp(self._log_probabilities(self._samples(X)))
         return p / p.sum(1, keepdims=True)
 
     def decision_function(self, X: Any) -> np.ndarray:
         """Logarithm of these probabilities [n, K]; for two classes, the difference of second and first [n]."""
-        log = self._log_probabilities(X)
+        log = self._log_probabilities(self._samples(X))
         return log[:, 1] - log[:, 0] if log.shape[1] == 2 else log
 
     def score(self, X: Any, y: Any = None, sample_weight: Any = None, task: int | None = None) -> float:
@@ -283,12 +295,15 @@ class ContinualClassifier(ClassifierMixin, BaseEstimator):
         check_is_fitted(self, "model_")
         if y is None or isinstance(y, str):
             data = as_data(X, y, known=self.model_.reading)
-            X, y = data.x, data.y
-        labels = _labels(y)
+            x, labels = self.model_.reading.arranged(data.x, data.reading), data.y
+        else:
+            x, labels = self._samples(X), _labels(y)
+        if len(x) != len(labels):
+            raise InputError(f"X has {len(x)} samples and y has {len(labels)} labels; give one label for each sample")
         unknown = next((v for v in labels.tolist() if str(v) not in set(map(str, self.classes_.tolist()))), None)
         if unknown is not None:
             raise InputError(f"the model has not learned class {unknown!r}; teach it first, or leave out these samples")
-        return float(np.average(self.predict(X, task) == labels, weights=sample_weight))
+        return float(np.average(self._predict(x, task) == labels, weights=sample_weight))
 
     def sample(self, label: Label, n: int = 16, random_state: int = 0) -> np.ndarray:
         """Generate samples of a class from memory alone: images (n, H, W[, C]) as bytes, or vectors (n, features).
@@ -304,9 +319,13 @@ class ContinualClassifier(ClassifierMixin, BaseEstimator):
             return made
         return made[:, 0] if made.shape[1] == 1 else np.moveaxis(made, 1, -1)
 
-    def _log_probabilities(self, X: Any, task: int | None = None) -> np.ndarray:
+    def _predict(self, x: Any, task: int | None) -> np.ndarray:
+        """The most probable label of each sample, given what `_samples` returns."""
+        return np.array(self.model_.answers(task))[self._log_probabilities(x, task).argmax(1)]
+
+    def _log_probabilities(self, x: Any, task: int | None = None) -> np.ndarray:
         """Logarithm of the mean probability of each of the labels that are asked for [n, K]."""
-        each = self.model_.log_probabilities(self._samples(X), task) if hasattr(self, "model_") else self._samples(X)
+        each = self.model_.log_probabilities(x, task)
         return (each.logsumexp(0) - math.log(len(each))).cpu().numpy()
 
     # -- scikit-learn --------------------------------------------------------------------------------------------

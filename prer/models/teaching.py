@@ -130,11 +130,14 @@ def _too_little(model: Model, lesson: Task) -> list[str]:
 
 def _unlike(model: Model, lesson: Task) -> list[str]:
     """Warnings about known classes whose new samples the model does not recognise."""
-    known = [label for label in lesson.labels if model.tasks and label in model.answers()]
-    said = []
+    owner = next((task for task in model.tasks if task.head == lesson.head), None)  # whose head learns more
+    if owner is None:  # with a new head, all its classes are new
+        return []
+    task, said = owner.index + 1 if model.scenario == "task" else None, []
+    known = [label for label in lesson.labels if label in model.answers(task)]
     for label in known:
         rows = np.flatnonzero(lesson.y.numpy() == lesson.labels.index(label))[:LOOKED_AT]
-        share = recognised(model, lesson.x[rows], label)
+        share = recognised(model, lesson.x[rows], label, task)
         if share < RECOGNISED:
             said.append(f"{share:.0%} of {shown(label, 30)!r}")
     if not said:
@@ -145,6 +148,6 @@ def _unlike(model: Model, lesson: Task) -> list[str]:
     ]
 
 
-def recognised(model: Model, x: Tensor, label: Label) -> float:
-    """Share of samples that a model takes for this class."""
-    return sum(predicted == label for predicted in model.predict(x)[0]) / len(x)
+def recognised(model: Model, x: Tensor, label: Label, task: int | None = None) -> float:
+    """Share of samples that a model takes for this class; if the task is given, among the classes of its head."""
+    return sum(predicted == label for predicted in model.predict(x, task)[0]) / len(x)
