@@ -19,8 +19,8 @@ def test_samples_to_predict_come_in_many_forms(finished, tmp_path, capsys):
     np.savez(tmp_path / "x.npz", x=x)
     Image.fromarray(x[0]).save(tmp_path / "one.png")
     for name, count in (("x.npy", 20), ("x.npz", 20), ("one.png", 1)):
-        found, labels = samples(tmp_path / name, load(finished).reading)
-        assert labels is None
+        found, labels, names = samples(tmp_path / name, load(finished).reading)
+        assert labels is None and names == (("one.png",) if name == "one.png" else ())
         np.testing.assert_array_equal(found.reshape(-1, 8, 8), x[:count])
     main(["predict", str(finished), str(tmp_path / "one.png"), "--task", "1"])
     assert len(capsys.readouterr().out.splitlines()) == 2
@@ -35,7 +35,7 @@ def test_a_pickle_is_not_read(finished, tmp_path):
 @pytest.mark.parametrize("mode", ["1", "L", "LA"])
 def test_grey_pictures_stay_grey(tmp_path, mode):
     Image.fromarray(np.full((8, 8), 255, np.uint8)).convert(mode).save(tmp_path / "x.png")
-    found, _ = samples(tmp_path / "x.png", Reading(shape=(1, 8, 8)))
+    found, *_ = samples(tmp_path / "x.png", Reading(shape=(1, 8, 8)))
     assert found.shape == (1, 1, 8, 8) and found.dtype == np.uint8
 
 

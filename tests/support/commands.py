@@ -91,6 +91,16 @@ def strict_events(run):
 
 def begun(arguments, before=lambda: None, seconds=60):
     """Start a command in a fork of this process, in which `before` may change anything first."""
+
+    def work():
+        before()
+        main([str(argument) for argument in arguments])
+
+    return forked(work, seconds)
+
+
+def forked(work, seconds=60):
+    """Call a function in a fork of this process."""
     out, err = (tempfile.TemporaryFile("w+") for _ in range(2))  # noqa: SIM115, closed by `ended`
     with warnings.catch_warnings(action="ignore", category=DeprecationWarning):  # forks of threads; ours are idle
         child = os.fork()
@@ -102,8 +112,7 @@ def begun(arguments, before=lambda: None, seconds=60):
         signal.signal(signal.SIGINT, signal.default_int_handler)
         signal.signal(signal.SIGTERM, signal.SIG_DFL)
         sys.stdout, sys.stderr = out, err
-        before()
-        main([str(argument) for argument in arguments])
+        work()
         code = 0
     except SystemExit as end:
         code = end.code
@@ -115,7 +124,7 @@ def begun(arguments, before=lambda: None, seconds=60):
 
 
 def ended(process):
-    """Exit code (negative: a signal), output, and errors without warnings, of what `begun` has started."""
+    """Exit code (negative: a signal), output, and errors without warnings, of what `begun` or `forked` has started."""
     child, out, err = process
     _, status = os.waitpid(child, 0)
     texts = []
@@ -130,17 +139,19 @@ def ended(process):
 def bounded(*arguments, gigabytes=2, seconds=20):
     """Exit code and error of a command with limited memory and time; it ends in a sentence or well."""
 
-    def before():
-        used = int(Path("/proc/self/statm").read_text().split()[0]) * resource.getpagesize()
-        resource.setrlimit(resource.RLIMIT_AS, (used + gigabytes * 2**30,) * 2)
-
     begin = time.monotonic()
-    code, _, err = ended(begun(arguments, before, seconds))
+    code, _, err = ended(begun(arguments, lambda: limit_memory(gigabytes), seconds))
     assert code in (0, 1, 2) and "Traceback" not in err, (code, err)
     assert code == 0 or re.fullmatch(r"prer: [^\n]+\n", err), err
     assert "out of memory" not in err
     assert time.monotonic() - begin < seconds
     return code, err
+
+
+def limit_memory(gigabytes):
+    """Let this process allocate so much more than it has."""
+    used = int(Path("/proc/self/statm").read_text().split()[0]) * resource.getpagesize()
+    resource.setrlimit(resource.RLIMIT_AS, (used + int(gigabytes * 2**30),) * 2)
 
 
 # -- in a new Python ---------------------------------------------------------------------------------------------------
