@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from typing import Any
 
 LOW_AGREEMENT = 0.8  # share of a class's samples that are recognised as this class; below it the class fades
@@ -25,16 +25,17 @@ class Fading:
     """Processes the events of a run, and returns warnings after each task."""
 
     def __init__(self) -> None:
-        self.classes: list[tuple[str, float]] = []  # fading classes of the current task, with their agreement
+        self.classes: dict[str, float] = {}  # fading classes of the current task, with their lowest agreement
 
     def warnings(self, event: Mapping[str, Any]) -> list[str]:
         """Warnings after this event: one sentence at the end of a task that leaves classes fading."""
         if event.get("event") == "health":
             share = agreement(event)
             if share is not None and fades(share):
-                self.classes.append((repr(event.get("class")), share))
+                name = repr(event.get("class"))  # a class that came again has several entries in the memory
+                self.classes[name] = min(share, self.classes.get(name, share))
         elif event.get("event") == "task" and self.classes:
-            found, self.classes = self.classes, []
+            found, self.classes = self.classes, {}
             return [_sentence(event.get("task"), found)]
         return []
 
@@ -67,8 +68,8 @@ class Health:
         return self.fading.warnings({"event": "task", "task": task})
 
 
-def _sentence(task: object, classes: Sequence[tuple[str, float]]) -> str:
-    worst = sorted(classes, key=lambda of_class: of_class[1])
+def _sentence(task: object, classes: Mapping[str, float]) -> str:
+    worst = sorted(classes.items(), key=lambda of_class: of_class[1])
     names = ", ".join(f"{share:.0%} of {name}" for name, share in worst[:MOST_NAMES])
     more = f" and {len(worst) - MOST_NAMES} more" if len(worst) > MOST_NAMES else ""
     when = f"after task {task + 1}" if type(task) is int else "after a task"

@@ -38,6 +38,14 @@ def test_a_warning_comes_after_the_task_and_names_the_worst_first():
     assert fading.warnings({"event": "task", "task": 2}) == []  # each task has health events of its own
 
 
+def test_a_class_with_several_entries_is_named_once_with_its_worst():
+    fading = Fading()
+    for name, share in (("a", 0.7), ("a", 0.2), ("b", 0.5), ("a", 0.6)):
+        fading.warnings(health(name, share))
+    (warning,) = fading.warnings({"event": "task", "task": 1})
+    assert "(recognised in the worst seed: 20% of 'a', 50% of 'b')" in warning
+
+
 def test_many_classes_are_counted():
     fading = Fading()
     for label in range(MOST_NAMES + 3):
