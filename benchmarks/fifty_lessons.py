@@ -2,15 +2,17 @@
 
     python benchmarks/fifty_lessons.py [--classes 50] [--repeats 3] [--out FILE]
 
-Measures CPU seconds inside `partial_fit` (calls 46 to 50 against 10 to 14, the median of the repeats) and the bytes by which
-the tensors of the folder grow with each class, and compares the state digest with that of one process. There must be at
-least 14 classes.
+Compares the state digest with that of one process, and measures the bytes by which the tensors of the folder grow with each
+class. Then it measures CPU seconds inside `partial_fit`: calls 46 to 50 against 10 to 14. A machine that others use, too, is
+slower at some times, so these calls are made again from copies of the folder, 10, 46, 11, 47 and so on, and the median of
+the repeats is the result.
 """
 
 from __future__ import annotations
 
 import argparse
 import json
+import shutil
 import statistics
 import subprocess
 import sys
@@ -19,11 +21,13 @@ import time
 import warnings
 from itertools import pairwise
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from safetensors import safe_open
 
 SAMPLES, FEATURES = 60, 20
+EARLY, CALLS = 9, 5  # the first of the early calls, from 0; how many early and late calls are compared
 ONE = """
 import sys, time, warnings
 from pathlib import Path
@@ -46,17 +50,43 @@ def lesson(number: int) -> tuple[np.ndarray, np.ndarray]:
     return 4 * rng.normal(size=FEATURES) + rng.normal(size=(SAMPLES, FEATURES)), np.full(SAMPLES, f"class {number}")
 
 
-def in_processes(folder: Path, classes: int) -> tuple[list[float], list[int], list[int]]:
-    """CPU seconds of each lesson, and after it the bytes of all tensors and those of the description."""
-    seconds, sizes, described = [], [], []
+def taught(folder: Path, number: int) -> float:
+    """Teach a lesson in a process of its own; return its CPU seconds."""
+    command = [sys.executable, "-c", ONE, str(folder), str(number)]
+    return float(subprocess.run(command, check=True, capture_output=True, text=True).stdout)
+
+
+def in_processes(folder: Path, classes: int) -> dict[str, list]:
+    """CPU seconds of each lesson, and after it the bytes of all tensors and those of the description.
+
+    Copies of the folder are kept from before the lessons that are compared.
+    """
+    found: dict[str, list] = {"seconds": [], "bytes": [], "description_bytes": []}
     for number in range(classes):
-        command = [sys.executable, "-c", ONE, str(folder), str(number)]
-        done = subprocess.run(command, check=True, capture_output=True, text=True)
-        seconds.append(float(done.stdout))
-        sizes.append(bytes_of_tensors(folder))
-        described.append((folder / "model.json").stat().st_size)
-        print(f"lesson {number + 1}: {seconds[-1]:.2f} s of CPU, {sizes[-1]:,} bytes", flush=True)
-    return seconds, sizes, described
+        if number in (EARLY, classes - CALLS):
+            shutil.copytree(folder, folder.with_name(f"before {number}"))
+        found["seconds"].append(taught(folder, number))
+        found["bytes"].append(bytes_of_tensors(folder))
+        found["description_bytes"].append((folder / "model.json").stat().st_size)
+        print(f"lesson {number + 1}: {found['seconds'][-1]:.2f} s of CPU, {found['bytes'][-1]:,} bytes", flush=True)
+    return found
+
+
+def in_turn(parent: Path, classes: int) -> dict[str, Any]:
+    """CPU seconds of the early and the late calls, one after the other, and the digest after the last one."""
+    import prer
+
+    firsts, seconds = {"early": EARLY, "late": classes - CALLS}, {"early": [], "late": []}
+    with tempfile.TemporaryDirectory() as copies:
+        for when, first in firsts.items():
+            shutil.copytree(parent / f"before {first}", Path(copies) / when)
+        for call in range(CALLS):
+            for when, first in firsts.items():
+                seconds[when].append(taught(Path(copies) / when, first + call))
+        digest = prer.load(Path(copies) / "late", device="cpu").state_digest_
+    ratio = statistics.mean(seconds["late"]) / statistics.mean(seconds["early"])
+    print(f"late over early: {ratio:.2f}", flush=True)
+    return {"seconds": seconds, "ratio": ratio, "digest": digest}
 
 
 def bytes_of_tensors(folder: Path) -> int:
@@ -97,14 +127,12 @@ def main() -> None:
     parser.add_argument("--out", type=Path, default=Path("benchmarks/records/fifty_lessons.json"))
     asked = parser.parse_args()
     warnings.simplefilter("ignore")
-    begin, runs, n = time.perf_counter(), [], asked.classes
-    for _ in range(asked.repeats):
-        with tempfile.TemporaryDirectory() as parent:
-            seconds, sizes, described = in_processes(Path(parent) / "model", n)
-            stopped = prer.load(Path(parent) / "model", device="cpu")
-        late, early = statistics.mean(seconds[-5:]), statistics.mean(seconds[9:14])
-        of_run = {"seconds": seconds, "bytes": sizes, "description_bytes": described, "ratio": late / early}
-        runs.append(of_run | {"digest": stopped.state_digest_})
+    begin, n = time.perf_counter(), asked.classes
+    with tempfile.TemporaryDirectory() as parent:
+        folder = Path(parent) / "model"
+        lessons = in_processes(folder, n)
+        stopped = prer.load(folder, device="cpu").state_digest_
+        turns = [in_turn(folder.parent, n) for _ in range(asked.repeats)]
     whole = in_one(n)
     x, y = (np.concatenate(parts) for parts in zip(*(lesson(number) for number in range(n)), strict=True))
     found = {
@@ -112,18 +140,19 @@ def main() -> None:
         "classes": n,
         "samples_of_a_class": SAMPLES,
         "features": FEATURES,
-        "ratio": statistics.median(run["ratio"] for run in runs),
-        "bytes_of_a_class": sorted({b - a for run in runs for a, b in pairwise(run["bytes"])}),
+        "ratio": statistics.median(turn["ratio"] for turn in turns),
+        "bytes_of_a_class": sorted({b - a for a, b in pairwise(lessons["bytes"])}),
         "documented_bytes_of_a_class": a_class(whole),
         "digest": whole.state_digest_,
-        "same_digest": [run["digest"] == whole.state_digest_ for run in runs],
+        "same_digest": [digest == whole.state_digest_ for digest in (stopped, *(turn["digest"] for turn in turns))],
         "accuracy_on_the_training_data": whole.score(x, y),
         "wall_seconds": time.perf_counter() - begin,
-        "runs": runs,
+        "lessons": lessons,
+        "turns": turns,
         "environment": environment(),
     }
     asked.out.write_text(json.dumps(found, indent=1) + "\n")
-    print({key: value for key, value in found.items() if key not in ("runs", "environment")})
+    print({key: value for key, value in found.items() if key not in ("lessons", "turns", "environment")})
 
 
 if __name__ == "__main__":
