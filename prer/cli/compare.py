@@ -8,8 +8,13 @@ from pathlib import Path
 import click
 
 from prer.cli.echo import echo
-from prer.cli.overrides import experiment_of, with_plugins
+from prer.cli.lesson import OF_A_LESSON, OF_A_MODEL
+from prer.cli.overrides import experiment_of, plugin_options, with_plugins
 from prer.errors import InputError
+from prer.text import shown
+
+FIXED = ("learner.", "like=", "stream.scenario=", "stream.kind=")  # settings that a comparison chooses
+OF_TEACH = {"device", *(f"stream.{key}" for key in (*OF_A_LESSON, *OF_A_MODEL))}  # those that `prer teach` takes, too
 
 
 @click.command()
@@ -29,7 +34,7 @@ def compare(
     belongs to. Each method learns them with its default settings: prer, ncm, slda, ranpac, naive (nothing against
     forgetting) and joint (keeps all data). A fifth of each class is held out, unless DATA has a test part.
 
-    \\b
+    \b
     prer compare pets.csv
     prer compare photos stream.size=32 stream.classes_per_task=1
     """
@@ -51,18 +56,23 @@ def compare(
         found.append(Compared.of(name, folder.result))
     taken = show_comparison(console, found)
     if taken:
-        given = [word for word in settings if not word.startswith("stream.classes_per_task=")]
-        echo("Make the model:  " + shlex.join(["prer", "teach", "MODEL", data, *given, f"learner.name={taken}"]))
+        given = [word for word in settings if word.partition("=")[0] in OF_TEACH]
+        words = ["prer", "teach", "MODEL", data, *given, f"learner.name={taken}", *plugin_options()]
+        echo(f"Make the model:  {shlex.join(words)}")
 
 
 def _words(data: str, settings: tuple[str, ...]) -> list[str]:
     """The settings of every run."""
     from prer.runs.compare import classes_per_lesson
 
-    if any(word.startswith(("learner.", "like=")) for word in settings):
-        raise InputError("settings of learners are not compared; leave them out, and compare runs: prer run ...")
+    fixed = next((word.partition("=")[0] for word in settings if word.startswith(FIXED)), None)
+    if fixed is not None:
+        what = "methods are compared with their default settings, and nobody tells the task"
+        raise InputError(f"{fixed} cannot be set here, since {what}; leave it out, or compare runs: prer run ...")
     words = [f"stream.data={data}", "stream.scenario=class", *settings]
     if not any(word.startswith(("stream.classes_per_task=", "stream.tasks=")) for word in settings):
         stream = experiment_of((*words, "stream.classes_per_task=1", "learner.name=ncm"), None, None).stream.build()
+        if len(stream) < 2:
+            raise InputError(f"{shown(data)} has only one class; methods are compared on two or more")
         words.append(f"stream.classes_per_task={classes_per_lesson(len(stream))}")
     return words
