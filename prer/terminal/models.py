@@ -84,7 +84,7 @@ def _line(model: Model, label: Label) -> list[str]:
     lessons = [i for i, task in enumerate(model.tasks) if label in task.labels]
     counts = [_samples(model, i, label) for i in lessons]
     samples = "-" if None in counts else f"{sum(n for n in counts if n is not None):,}"
-    dates = [str(model.lessons[i]["when"] or "-")[:10] for i in lessons]
+    dates = [shown(str(model.lessons[i]["when"] or "-")[:10]) for i in lessons]
     share = model.health.get(label)
     health = "-" if share is None else f"{share:.0%}" + (" fades" if fades(share) else "")
     numbers = ", ".join(str(i + 1) for i in lessons[:5]) + (", ..." if len(lessons) > 5 else "")

@@ -15,6 +15,7 @@ def test_a_model_shows_hostile_labels_and_many_classes(tmp_path):
     model = prer.ContinualClassifier("ncm")
     for i in range(205):
         model.partial_fit(*lesson(f"\x1b[31m{i}" if i == 0 else f"class {i}"))
+    model.model_.lessons[0]["when"] = model.model_.lessons[1]["when"] = "\x1b[2J"  # of a forged folder
     show_model(console := log(), tmp_path, model.model_, 1234)
     text = console.file.getvalue()
     assert "\x1b" not in text and "and 5 more classes" in text and "1.2 kB on disk" in text
