@@ -43,6 +43,11 @@ def replace_file(file: Path, data: bytes) -> None:
         raise
 
 
+def exists(path: Path) -> bool:
+    """Whether a path exists; False if the system does not say, because a name is too long or a folder is closed."""
+    return os.path.exists(path)  # noqa: PTH110, the method of `Path` raises an error then
+
+
 def settle(folder: Path) -> None:
     """Flush the entries of a folder to disk."""
     if os.name != "posix":

@@ -11,7 +11,18 @@ import numpy as np
 import pytest
 
 from prer import disk
-from prer.disk import as_json, check_output, checksum, content, durable, finite, replace_file, write_into, write_output
+from prer.disk import (
+    as_json,
+    check_output,
+    checksum,
+    content,
+    durable,
+    exists,
+    finite,
+    replace_file,
+    write_into,
+    write_output,
+)
 from prer.errors import InputError
 
 
@@ -72,6 +83,13 @@ def test_a_folder_is_flushed_and_closed(tmp_path, monkeypatch):
     (handle,) = handles
     with pytest.raises(OSError, match="Bad file descriptor"):
         os.fstat(handle)
+
+
+def test_a_path_that_cannot_be_looked_at_does_not_exist(tmp_path):
+    (tmp_path / "a").touch()
+    (tmp_path / "loop").symlink_to("loop")
+    assert exists(tmp_path / "a")
+    assert not any(exists(tmp_path / name) for name in ("b", "x" * 300, "a/b", "loop", "a\0"))
 
 
 # -- plain values -----------------------------------------------------------------------------------------------------

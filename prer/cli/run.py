@@ -117,6 +117,7 @@ def show(runs: tuple[Path, ...]) -> None:
     prer show runs/digits-prer-3361c516
     prer show pets
     """
+    from prer.disk import exists
     from prer.models.folder import ABOUT, load, size_of
     from prer.runs.discovery import counterpart, discover
     from prer.runs.folder import RunFolder
@@ -124,7 +125,7 @@ def show(runs: tuple[Path, ...]) -> None:
     from prer.terminal.models import show_model
     from prer.terminal.tables import show_result, show_runs
 
-    models = [path for path in runs if (path / ABOUT).exists()]
+    models = [path for path in runs if exists(path / ABOUT)]
     for path in models:
         show_model(new_console(), path, load(path), size_of(path))
     runs = tuple(path for path in runs if path not in models)

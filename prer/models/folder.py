@@ -21,7 +21,7 @@ from safetensors.torch import load as load_tensors
 from safetensors.torch import save as save_tensors
 from torch import Tensor
 
-from prer.disk import content, durable, replace_file, room, settle
+from prer.disk import content, durable, exists, replace_file, room, settle
 from prer.errors import InputError
 from prer.models import plain
 from prer.models.card import taught
@@ -56,7 +56,7 @@ def load_version(folder: Path, device: str = "cpu") -> tuple[Model, str]:
 
 def inner(folder: Path) -> Path:
     """The model's own folder: the `model/` of a run, or the folder itself."""
-    return folder / "model" if not (folder / ABOUT).exists() and (folder / "model").is_dir() else folder
+    return folder / "model" if not exists(folder / ABOUT) and exists(folder / "model" / ABOUT) else folder
 
 
 def parts(path: Path) -> tuple[dict[str, Any], dict[str, Tensor]]:
@@ -79,6 +79,9 @@ def described(path: Path) -> dict[str, Any]:
     number = known.get("format", 1)
     if type(number) is not int or number > plain.FORMAT:
         raise ValueError(f"it has format {number!r} of a newer version of prer; update prer: pip install -U prer")
+    history = known.get("history", [])
+    if not isinstance(history, list) or not all(isinstance(event, dict) for event in history):
+        raise ValueError("its history is not a list of events")
     return known
 
 
@@ -100,17 +103,20 @@ def save(
     """
     before = _current(path)
     there = None if before is None else version_of(before)
-    if there is not None and there != replaces:
+    tensors = save_tensors(plain.tensors(model))
+    sha256 = hashlib.sha256(tensors).hexdigest()
+    if there not in (None, replaces, sha256):
         what = "contains another model" if replaces is None else "has been changed since this model was loaded from it"
         raise InputError(f"{shown(path)} {what}; save to another folder, or load that one and teach it")
     if before is not None:
         model.history = list(before.get("history", []))  # scores may have been added since the model was loaded
-    tensors = save_tensors(plain.tensors(model))
     name = next(name for name in _names() if not (path / name).exists())
     durable(path / name, tensors)
-    sha256 = hashlib.sha256(tensors).hexdigest()
     known = plain.about(model) | {"tensors": {"file": name, "sha256": sha256}}
-    _replace(path, known, {k: v for k, v in before.items() if k != "previous"} if before else None)
+    previous = {k: v for k, v in before.items() if k != "previous"} if before else None
+    if before and there == sha256:  # nothing was learned since: undo goes back to what was before that
+        previous = before.get("previous")
+    _replace(path, known, previous)
     replace_file(path / CARD, (taught(model, name=path.name, file=name) if card is None else card).encode())
     return sha256
 
@@ -144,14 +150,14 @@ def undo(path: Path, event: Mapping[str, Any]) -> Model:
 def writing(path: Path) -> Iterator[None]:
     """Make and lock a model's folder; if the process dies, the operating system releases the lock."""
     for folder in (path, path.parent):
-        if (folder / "experiment.toml").exists():
+        if exists(folder / "experiment.toml"):
             how = f"copy its model/ to a folder of its own, and teach that: cp -r {shown(folder / 'model')} MODEL"
             raise InputError(f"{shown(folder)} is a run, whose model belongs to its result; {how}")
-    new = not path.exists()
+    new = not exists(path)
     try:
         path.mkdir(parents=True, exist_ok=True)
         others = [entry.name for entry in path.iterdir() if not _is_ours(entry.name)]
-        if others and not (path / ABOUT).exists():
+        if others and not exists(path / ABOUT):
             what = f"contains other files, such as {shown(others[0], 40)!r}"
             raise InputError(f"{shown(path)} {what}; give another folder")
         with FileLock(path / LOCK, timeout=0):
@@ -162,7 +168,7 @@ def writing(path: Path) -> Iterator[None]:
         reason = error.strerror or type(error).__name__
         raise InputError(f"cannot write the model folder {shown(path)}: {reason}; use another folder") from None
     finally:
-        if new and not (path / ABOUT).exists():  # nothing was learned
+        if new and not exists(path / ABOUT):  # nothing was learned
             with suppress(OSError):
                 (path / LOCK).unlink(missing_ok=True)
                 path.rmdir()
