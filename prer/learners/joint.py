@@ -2,6 +2,7 @@
 
 # S seeds, B batch, K outputs of all heads
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -9,6 +10,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from prer.errors import InputError
 from prer.learners.base import Learner
 from prer.learners.interfaces import Batch, MemorySize
 from prer.nn.heads import mean_cross_entropy
@@ -42,6 +44,8 @@ class Joint(Learner):
 
     def learn(self, task: Task) -> None:
         """Train on all tasks so far, with all heads."""
+        if not all(len(seen.x) for seen in self.seen_):  # models of format 1 do not have it
+            raise InputError("the model does not contain the data of its lessons, which joint needs; make a new model")
         self.meet(task)
         self.seen_.append(task)
         if self.restart:
@@ -72,6 +76,7 @@ class Joint(Learner):
 
     def memory_size(self) -> MemorySize:
         """All training samples of all tasks, with their labels."""
-        samples = sum(task.train_rows(self.address_.seeds[:1]).shape[1] for task in self.seen_)
-        x, y = self.seen_[0].x[0], self.seen_[0].y
-        return MemorySize(samples * (x.numel() + 1), samples, samples * (x.nbytes + y.element_size()))
+        samples = sum(task.train_rows(self.address_.seeds[:1]).shape[1] for task in self.seen_ if len(task.x))
+        x, y = self.seen_[0].x, self.seen_[0].y
+        numbers = math.prod(x.shape[1:])
+        return MemorySize(samples * (numbers + 1), samples, samples * (numbers * x.element_size() + y.element_size()))
