@@ -1,6 +1,5 @@
 """A full disk, missing file handles, permissions, clocks: a run stops with a sentence and goes on later."""
 
-import ctypes
 import errno
 import itertools
 import json
@@ -10,7 +9,7 @@ import resource
 from pathlib import Path
 
 import pytest
-from support.commands import begun, ended, outcome
+from support.commands import begun, ended, outcome, without_privileges
 from support.folders import RUN, assert_resumes, contents, copied, digest, only_run, save_every_epoch
 
 from prer.runs.checkpoint import Checkpoint
@@ -87,16 +86,6 @@ def test_a_lack_of_file_handles_is_one_sentence(capsys, here, finished, more):
 
     code = ends_well_later(capsys, here, finished, begun(RUN, before))
     assert code or more > 1
-
-
-def without_privileges():
-    """Be bound by permissions as others are, even as root."""
-
-    class Header(ctypes.Structure):
-        _fields_ = (("version", ctypes.c_uint32), ("process", ctypes.c_int))
-
-    nothing = (ctypes.c_uint32 * 6)()
-    assert ctypes.CDLL(None).capset(ctypes.byref(Header(0x20080522, 0)), nothing) == 0
 
 
 @pytest.mark.parametrize("command", ["resume", "privacy"])

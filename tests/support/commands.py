@@ -1,5 +1,6 @@
 """Commands in this process, in a fork of it, and in a new Python."""
 
+import ctypes
 import json
 import os
 import re
@@ -152,6 +153,16 @@ def limit_memory(gigabytes):
     """Let this process allocate so much more than it has."""
     used = int(Path("/proc/self/statm").read_text().split()[0]) * resource.getpagesize()
     resource.setrlimit(resource.RLIMIT_AS, (used + int(gigabytes * 2**30),) * 2)
+
+
+def without_privileges():
+    """Be bound by permissions as others are, even as root."""
+
+    class Header(ctypes.Structure):
+        _fields_ = (("version", ctypes.c_uint32), ("process", ctypes.c_int))
+
+    nothing = (ctypes.c_uint32 * 6)()
+    assert ctypes.CDLL(None).capset(ctypes.byref(Header(0x20080522, 0)), nothing) == 0
 
 
 # -- in a new Python ---------------------------------------------------------------------------------------------------
