@@ -4,17 +4,18 @@ import csv
 import io
 import json
 import multiprocessing
+import os
 import re
 import signal
 
 import numpy as np
 import pytest
-from filelock import FileLock
 from PIL import Image
 from support.commands import begun, ended, outcome, refused, said
 from support.tables import table
 
 import prer
+from prer.errors import InputError
 from prer.models import folder as files
 
 SLDA = ("stream.label=kind", "learner.name=slda")
@@ -180,26 +181,72 @@ def test_the_model_of_a_run_is_asked_but_not_taught(here, capsys):
     assert "copy its model/" in refused(capsys, "teach", f"{folder}/model", "monday.csv")
 
 
-def _hold(folder, ready, done):
-    with FileLock(folder / files.LOCK):
-        ready.set()
-        done.wait(60)
+# -- two processes -----------------------------------------------------------------------------------------------------
 
 
-def test_a_second_process_is_told_to_wait(pets, capsys):
+@pytest.fixture
+def teaching(pets):
+    """Another process that teaches pets Wednesday, and has learned but not saved it; calling this lets it go on."""
     context = multiprocessing.get_context("fork")
-    ready, done = context.Event(), context.Event()
-    process = context.Process(target=_hold, args=(pets, ready, done))
-    process.start()
+    ready, go_on = context.Event(), context.Event()
+    save = files.save
+
+    def waiting(*about):
+        ready.set()
+        go_on.wait(60)
+        return save(*about)
+
+    process = begun(("teach", "pets", "wednesday.csv"), lambda: setattr(files, "save", waiting))
     assert ready.wait(60)
-    try:
-        assert "another process is teaching pets; wait until it ends" in refused(
-            capsys, "teach", "pets", "wednesday.csv"
-        )
-        assert "slda" in said(capsys, "show", "pets")  # reading needs no lock
-    finally:
-        done.set()
-        process.join()
+    codes = []
+
+    def finish():
+        go_on.set()
+        codes.append(ended(process)[0])
+        return codes[0]
+
+    yield finish
+    if not codes:
+        finish()
+
+
+@pytest.mark.parametrize(
+    "words", [("teach", "pets", "wednesday.csv"), ("undo", "pets"), ("score", "pets", "tuesday.csv")]
+)
+def test_a_second_process_that_would_write_is_told_to_wait(pets, teaching, capsys, words):
+    before = snapshot(pets)
+    assert "another process is teaching pets; wait until it ends, or stop it" in refused(capsys, *words)
+    assert snapshot(pets) == before
+    assert teaching() == 0
+    said(capsys, *words)
+
+
+def test_python_does_not_save_over_what_another_process_teaches(pets, teaching):
+    model = prer.load(pets).partial_fit(table(), "kind")
+    with pytest.raises(InputError, match="another process is teaching"):
+        model.save(pets)
+    assert teaching() == 0
+    with pytest.raises(
+        InputError, match="has been changed since this model was loaded from it; save to another folder"
+    ):
+        model.save(pets)
+    assert prer.load(model.save(pets.parent / "other")).state_digest_ == model.state_digest_
+
+
+def test_reading_needs_no_lock(pets, teaching, capsys):
+    assert "slda" in said(capsys, "show", "pets")
+    assert outcome(capsys, "predict", "pets", "tuesday.csv")[0] == 0
+    assert teaching() == 0
+    assert "lesson 3: bee, dog" in said(capsys, "show", "pets")
+
+
+def test_a_process_that_is_killed_leaves_the_model_and_no_lock(pets, capsys):
+    before = snapshot(pets)
+    process = begun(
+        ("teach", "pets", "wednesday.csv"), lambda: setattr(files, "save", lambda *about: os.kill(os.getpid(), 9))
+    )
+    assert ended(process)[0] == -signal.SIGKILL
+    assert snapshot(pets) == before
     said(capsys, "teach", "pets", "wednesday.csv")
 
 
@@ -220,8 +267,117 @@ def test_an_interrupted_lesson_changes_nothing(pets):
     assert snapshot(pets) == before
 
 
-def test_progress_and_warnings_are_shown(here, capsys):
+# -- memory and its health ---------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def short(here, capsys):
+    """A model of PRER that has learned three classes for much too short a time, and what was printed."""
+    table()[lambda frame: frame["kind"] != "dog"].to_csv("three.csv", index=False)
+    code, out, err = outcome(capsys, "teach", "short", "three.csv", "stream.label=kind", *TINY)
+    assert code == 0
+    return out + err
+
+
+def test_progress_and_a_lesson_that_is_too_small_are_shown(here, capsys):
     table()[:8].to_csv("few.csv", index=False)
     code, out, err = outcome(capsys, "teach", "new", "few.csv", "stream.label=kind", *TINY)
     assert code == 0 and re.search(r"lesson 1  autoencoder epoch +1/1 .* left", out)
     assert "warning: some classes have fewer than 10 samples to learn from: 'ant' (2)" in out + err
+    assert re.search("warning: a task has 8 samples to learn from, so that phase '[a-z]+' has only 1 steps", out + err)
+
+
+def test_a_class_whose_memory_fades_is_a_warning_and_is_marked(short, capsys):
+    health = prer.load("short").model_.health
+    fading = {label for label, share in health.items() if share < 0.8}
+    assert fading
+    (line,) = [line for line in short.splitlines() if "may be forgotten" in line]
+    assert line.startswith("warning: after task 1 ") and all(f"of {label!r}" in line for label in fading)
+    rows = re.findall(r"│ (\w+) +│ +1 │ [\d-]+ +│ +40 │ +(\d+)%( fades)? +│", said(capsys, "show", "short"))
+    assert {label: (share, bool(mark)) for label, share, mark in rows} == {
+        label: (f"{share * 100:.0f}", label in fading) for label, share in health.items()
+    }
+
+
+def test_known_classes_that_look_different_are_a_warning(pets, capsys):
+    frame = table(seed=1)
+    frame = frame[frame["kind"].isin(["ant", "cat"])]
+    frame.to_csv("same.csv", index=False)
+    code, out, err = outcome(capsys, "teach", "pets", "same.csv")
+    assert code == 0 and "warning" not in out + err
+    frame.assign(kind=frame["kind"].map({"ant": "cat", "cat": "ant"})).to_csv("swapped.csv", index=False)
+    said(capsys, "undo", "pets")
+    code, out, err = outcome(capsys, "teach", "pets", "swapped.csv", "--quiet")
+    assert code == 0 and out == ""
+    assert "warning: new samples of known classes look unlike what is remembered (recognised: 0% of 'ant', 0%" in err
+
+
+def test_what_is_remembered_can_be_seen(short, capsys):
+    assert said(capsys, "sample", "short", "--class", "ant", "-n", "5") == "Written: ant.npy\n"
+    made = np.load("ant.npy")
+    assert made.shape == (5, 4) and np.array_equal(made, prer.load("short").sample("ant", 5))
+    said(capsys, "sample", "short", "--class", "ant", "-n", "5", "--noise-seed", "1", "-o", "other.npy")
+    assert not np.array_equal(made, np.load("other.npy"))
+    assert "unknown class 'ent', did you mean 'ant'?" in refused(capsys, "sample", "short", "--class", "ent")
+
+
+def test_a_method_without_generator_has_no_samples(pets, capsys):
+    assert "slda cannot generate samples; PRER and DGR can" in refused(capsys, "sample", "pets", "--class", "ant")
+
+
+# -- scores and the scenario -------------------------------------------------------------------------------------------
+
+
+def test_a_score_is_counted_by_class_and_added_to_the_history_alone(pets, capsys):
+    frame = table(seed=1)
+    frame = frame[frame["kind"].isin(["ant", "cat"])]
+    frame = frame.assign(kind=["cat"] * 10 + frame["kind"].tolist()[10:])  # five wrong labels among the first ten
+    frame.to_csv("test.csv", index=False)
+    before = snapshot(pets)
+    out = said(capsys, "score", "pets", "test.csv")
+    assert re.findall(r"│ (\w+) +│ +(\d+) │ +([\d.]+)% │", out) == [
+        ("ant", "35", "100.0"),
+        ("cat", "45", "88.9"),
+        ("all", "80", "93.8"),
+    ]
+    after, about = snapshot(pets), json.loads((pets / "model.json").read_text())
+    assert {name for name in after if after[name] != before[name]} == {"model.json"}
+    (event,) = about.pop("history")
+    assert event.pop("when") and event == {
+        "event": "scored",
+        "data": "test.csv",
+        "samples": 80,
+        "accuracy": 0.9375,
+        "classes": [["ant", 35, 35], ["cat", 40, 45]],
+    }
+    assert about == {k: v for k, v in json.loads(before["model.json"]).items() if k != "history"}
+    assert said(capsys, "undo", "pets") and "scored 93.8% on 80 samples" in said(capsys, "show", "pets")
+
+
+def test_with_the_task_it_is_asked_of_every_command(here, capsys):
+    table()[lambda frame: frame["kind"].isin(["cat", "dog"])].to_csv("rest.csv", index=False)
+    said(capsys, "teach", "pets", "monday.csv", *SLDA, "stream.scenario=task")
+    said(capsys, "teach", "pets", "rest.csv")
+    said(capsys, "teach", "pets", "monday.csv", "--task", "1")
+    assert [len(task.labels) for task in prer.load("pets").model_.tasks] == [2, 2, 2]
+    assert prer.load("pets").model_.tasks[2].head == 0
+    code, out, err = outcome(capsys, "predict", "pets", "test.csv", "--task", "2", "--proba")
+    assert code == 0 and out.startswith("sample,label,seeds,p(cat),p(dog)\n")
+    assert "80 of 80 samples of known classes (100.0%)" in err
+    assert "100.0%" in said(capsys, "score", "pets", "rest.csv", "--task", "2")
+    assert "task 4 does not exist; give 1 to 3" in refused(capsys, "score", "pets", "rest.csv", "--task", "4")
+    assert "task 1 does not know class 'cat'" in refused(capsys, "teach", "pets", "rest.csv", "--task", "1")
+
+
+@pytest.mark.parametrize("command", ["predict", "score", "sample", "undo"])
+def test_a_folder_without_a_model_is_named(here, capsys, command):
+    words = {"undo": (), "sample": ("--class", "ant")}.get(command, ("test.csv",))
+    assert "nowhere contains no model" in refused(capsys, command, "nowhere", *words)
+    assert not (here / "nowhere").exists()
+
+
+def test_the_first_lesson_is_not_taken_back(here, capsys):
+    said(capsys, "teach", "pets", "monday.csv", *SLDA)
+    before = snapshot(here / "pets")
+    assert "pets has no previous version" in refused(capsys, "undo", "pets")
+    assert snapshot(here / "pets") == before
