@@ -165,6 +165,8 @@ class PRER(Learner):
         rows, first = task.train_rows(self.address_.seeds), self.tasks_[-1].start
         z, y = self.embed(task, rows), task.y[rows] + first
         health.check_embeddings(self, z, y, task, rows)
+        if past is None and z.shape[1] == 1:  # the flow's norms need two
+            z, y = z.repeat(1, 2, 1), y.repeat(1, 2)
         self.add_classes(task, past)
         every_z, every_y = with_past(self, z, y, past, self.address_ / (len(self.tasks_) - 1) / "flow")
         self.density_.start(every_z, every_y)
