@@ -131,7 +131,7 @@ def fractions(value: float, row: int, column: object, by: str) -> InputError:
 def _of_objects(values: list[Any]) -> np.ndarray:
     """Convert label objects to an array of numbers or of strings."""
     values = [v.item() if isinstance(v, (np.ndarray, Tensor)) else v for v in values]
-    if any(v is None or v in ("", b"") or type(v).__name__ == "NAType" or v != v for v in values):
+    if any(v is None or type(v).__name__ == "NAType" or v in ("", b"") or v != v for v in values):
         raise InputError(MISSING)
     if all(isinstance(v, (str, bytes)) for v in values):
         texts = [v.decode(errors="backslashreplace") if isinstance(v, bytes) else v for v in values]

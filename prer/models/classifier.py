@@ -174,10 +174,16 @@ class ContinualClassifier(ClassifierMixin, BaseEstimator):
             raise InputError(f"method={shown(method, 40)}: give the name of a learner, its class, or a learner")
         learner = replace(method) if isinstance(method, Learner) else _recommended(method, self.scenario)
         first = self.random_state
-        if not isinstance(first, (int, np.integer)):
-            first = int(check_random_state(first).randint(2**31 - 1001))
+        try:
+            first = (
+                first
+                if isinstance(first, (int, np.integer))
+                else int(check_random_state(first).randint(2**31 - 1 - MOST_SEEDS))
+            )
+        except ValueError:
+            first = -1
         if first < 0:
-            raise InputError(f"random_state={first}: give a number of 0 or more, a RandomState, or None")
+            raise InputError(f"random_state={self.random_state!r}: give a number of 0 or more, a RandomState, or None")
         if not isinstance(self.ensemble, (int, np.integer)) or not 1 <= self.ensemble <= MOST_SEEDS:
             raise InputError(f"ensemble={self.ensemble!r}: give a whole number from 1 to {MOST_SEEDS}")
         return Model(learner, range(first, first + self.ensemble), self.device, self.scenario)
@@ -187,6 +193,8 @@ class ContinualClassifier(ClassifierMixin, BaseEstimator):
             raise InputError(f"missing={self.missing!r}: choose one of {', '.join(get_args(Missing))}")
         if not isinstance(self.validation, numbers.Real):
             raise InputError(f"validation={self.validation!r}: give a share, such as 0.1, or 0 to hold out nothing")
+        if self.balance not in (True, False):
+            raise InputError(f"balance={self.balance!r}: give True or False")
         data = self._lesson(model, X, y)
         labels = data.y
         if classes is not None:
@@ -213,10 +221,8 @@ class ContinualClassifier(ClassifierMixin, BaseEstimator):
     def _lesson(self, model: Model, X: Any, y: Any) -> Data:
         """Validated samples and labels of a lesson."""
         how = {"missing": self.missing, "known": model.reading if model.tasks else None}
-        if y is None and _is_array(X):
-            raise InputError("ContinualClassifier requires y to be passed, but the target y is None; give the labels")
         if y is None or isinstance(y, str):  # pairs, rows with names, or a frame with its label
-            data = as_data(X, y, **how)
+            data = _with_labels(X, y, **how)
             labels = data.y
         elif _is_array(X):
             labels = _labels(y)
@@ -294,7 +300,7 @@ class ContinualClassifier(ClassifierMixin, BaseEstimator):
         """Share of samples that are predicted correctly. A class that was not learned raises an error."""
         check_is_fitted(self, "model_")
         if y is None or isinstance(y, str):
-            data = as_data(X, y, known=self.model_.reading)
+            data = _with_labels(X, y, known=self.model_.reading)
             x, labels = self.model_.reading.arranged(data.x, data.reading), data.y
         else:
             x, labels = self._samples(X), _labels(y)
@@ -303,7 +309,7 @@ class ContinualClassifier(ClassifierMixin, BaseEstimator):
         unknown = next((v for v in labels.tolist() if str(v) not in set(map(str, self.classes_.tolist()))), None)
         if unknown is not None:
             raise InputError(f"the model has not learned class {unknown!r}; teach it first, or leave out these samples")
-        return float(np.average(self._predict(x, task) == labels, weights=sample_weight))
+        return float(np.average(self._predict(x, task).astype(str) == labels.astype(str), weights=sample_weight))
 
     def sample(self, label: Label, n: int = 16, random_state: int = 0) -> np.ndarray:
         """Generate samples of a class from memory alone: images (n, H, W[, C]) as bytes, or vectors (n, features).
@@ -369,6 +375,15 @@ def _recommended(kind: type[Learner], scenario: Scenario) -> Learner:
     return build(kind, recommended("", kind.name, scenario)["learner"], "learner", {})
 
 
+def _with_labels(x: Any, y: str | None, **how: Any) -> Data:
+    """Read samples that come with their labels: pairs, rows with names, or a frame with its label."""
+    if _is_array(x):
+        raise InputError(
+            f"ContinualClassifier requires y to be passed, but the target y is {y!r}; give a label for each sample"
+        )
+    return as_data(x, y, **how)
+
+
 def _is_array(x: Any) -> bool:
     """Whether this is an array, or what scikit-learn takes for one."""
     if hasattr(x, "__array__") or hasattr(x, "toarray"):
@@ -386,12 +401,24 @@ def _array(x: Any, estimator: Any) -> np.ndarray:
     try:
         how: dict[str, Any] = {"dtype": "numeric", "ensure_all_finite": False, "allow_nd": True}
         return check_array(x, estimator=estimator, **how)
-    except ValueError as error:
-        raise InputError(str(error)) from None
+    except ValueError as error:  # scikit-learn says what to do only if a vector is given, and shows it
+        said = [line for line in str(error).splitlines() if line[:1].isalpha() and not line.startswith("array=")]
+        do = said[1:] or ["give numbers as vectors (n, features), or as images (n, H, W) or (n, H, W, C)"]
+        raise InputError("; ".join(line.rstrip(".:") for line in (*said[:1], *do))) from None
 
 
 def _labels(y: Any) -> np.ndarray:
     """Labels as whole numbers or texts."""
-    y = column_or_1d(y.detach().cpu().numpy() if isinstance(y, Tensor) else y, warn=True)
-    check_classification_targets(y)
+    y = y.detach().cpu().numpy() if isinstance(y, Tensor) else y
+    y = (
+        np.array(y, dtype=object) if isinstance(y, (list, tuple)) else y
+    )  # NumPy would make texts of numbers among texts
+    try:
+        y = column_or_1d(y, warn=True)
+        with np.errstate(invalid="ignore"):  # it casts NaN
+            if y.dtype.kind != "O":
+                check_classification_targets(y)
+    except ValueError as error:
+        said = str(error).split(". ")[0].rstrip(".")
+        raise InputError(f"{said}; give a whole number or a text for each sample") from None
     return as_labels(y, negative=True)

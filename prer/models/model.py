@@ -216,8 +216,8 @@ class Model:
         return len({task.head for task in self.tasks}) == 1
 
     def _check(self, task: int | None) -> None:
-        if task is not None and not 1 <= task <= len(self.tasks):
-            raise InputError(f"task {task} does not exist; give 1 to {len(self.tasks)}")
+        if task is not None and task not in range(1, len(self.tasks) + 1):
+            raise InputError(f"task {task!r} does not exist; give 1 to {len(self.tasks)}")
 
     def _fitting(self, x: Any) -> Tensor:
         """Convert given samples to the format that was learned, and check their shape."""

@@ -47,6 +47,11 @@ def lesson_of(
     pool = pool if pool.held is not None else pool._replace(held=np.zeros(len(pool.x), bool))
     first = sum(len(known.labels) for known in earlier)
     made = task_of(pool, places_in(pool, [pool.order]), pool.order, earlier, first, scenario, owner, tested=False)
+    label, known = pool.order[0], earlier[0].labels[0] if earlier else pool.order[0]
+    if isinstance(label, str) != isinstance(known, str):  # an array of answers has one type, and 1 would become "1"
+        raise InputError(
+            f"label {label!r} follows label {known!r} of an earlier task; use numbers or text in all tasks"
+        )
     assert isinstance(made.split, Split)
     return replace(made, split=replace(made.split, validation=validation, balance=balance))
 
@@ -57,8 +62,8 @@ def _asked(earlier: Sequence[Task], labels: Sequence[Label], scenario: Scenario,
         return None
     if scenario != "task":
         raise InputError(f"task={task} has no meaning in scenario={scenario!r}, which has one head; leave it out")
-    if not 1 <= task <= len(earlier):
-        raise InputError(f"task {task} does not exist; give 1 to {len(earlier)}, or leave it out for a new task")
+    if task not in range(1, len(earlier) + 1):
+        raise InputError(f"task {task!r} does not exist; give 1 to {len(earlier)}, or leave it out for a new task")
     unknown = next((label for label in labels if label not in earlier[task - 1].labels), None)
     if unknown is not None:
         raise InputError(f"task {task} does not know class {unknown!r}; leave out task, and a new one is made")
