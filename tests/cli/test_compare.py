@@ -85,14 +85,14 @@ def test_images_are_compared_and_the_proposed_command_makes_a_model(here, capsys
 def test_a_learner_of_ones_own_is_compared_and_proposed_with_its_file(here, capsys):
     (here / "mine.py").write_text(
         "from dataclasses import dataclass\nfrom prer import SLDA\n"
-        '@dataclass(kw_only=True)\nclass Mine(SLDA):\n    name = "mine"\n'
+        '@dataclass(kw_only=True)\nclass Compared(SLDA):\n    name = "compared"\n'
     )
-    own = ("--method", "mine", "--method", "naive", "--plugin", "mine.py", "--seeds", "1")
+    own = ("--method", "compared", "--method", "naive", "--plugin", "mine.py", "--seeds", "1")
     (here / "few.csv").write_text("a,b,kind\n" + "".join(f"{i % 3},{i % 7},{'xyz'[i % 3]}\n" for i in range(30)))
     out = said(capsys, "compare", "few.csv", *own)
-    assert "3 tasks: x | y | z" in out and "Take mine: 100.0 %" in out
+    assert "3 tasks: x | y | z" in out and "Take compared: 100.0 %" in out
     said(capsys, *proposed(out))
-    assert "mine, 1 seed" in said(capsys, "show", "made", "--plugin", "mine.py")
+    assert "compared, 1 seed" in said(capsys, "show", "made", "--plugin", "mine.py")
 
 
 def test_lessons_can_be_chosen(here, capsys):
