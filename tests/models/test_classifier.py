@@ -138,9 +138,13 @@ def test_probabilities_of_an_ensemble_are_the_mean_of_its_seeds(name):
 
 
 @pytest.mark.parametrize("kind", ["vectors", "images"])
-@pytest.mark.parametrize("name", ["prer", "slda", "replay", "dgr"])
-def test_a_loaded_model_answers_row_by_row_as_the_saved_one_and_stays_as_it_is(name, kind, tmp_path):
-    x, model = lesson("abc", 9, kind)[0], two_lessons(name, kind)
+@pytest.mark.parametrize(
+    ("name", "scenario"),
+    [("prer", "class"), ("prer", "task"), ("slda", "class"), ("replay", "class"), ("dgr", "class")],
+)
+def test_a_loaded_model_answers_row_by_row_as_the_saved_one_and_stays_as_it_is(name, scenario, kind, tmp_path):
+    model = taught(classifier(name, scenario=scenario), *lessons(scenario, "more", kind)[:2])
+    x = lesson("abc", 9, kind)[0]
     loaded = prer.load(model.save(tmp_path / "model"))
     for row in (x[i : i + 1] for i in range(0, len(x), 4)):
         assert np.array_equal(loaded.predict_proba(row), model.predict_proba(row))

@@ -84,7 +84,7 @@ def test_a_data_set_of_torch_has_numbers_as_labels():
     assert model.predict(data).tolist() == numbered(y).tolist() and model.score(data) == 1
 
 
-def test_columns_go_by_their_names_and_the_label_may_stay_in():
+def test_columns_go_by_their_names_and_the_label_may_stay_in(tmp_path):
     frame, more = table(), table(seed=1)
     model = model_of((frame[frame["kind"] < "c"], "kind"), (frame[frame["kind"] > "c"][frame.columns[::-1]], "kind"))
     assert model.feature_names_in_.tolist() == FEATURES and model.n_features_in_ == 4
@@ -93,6 +93,8 @@ def test_columns_go_by_their_names_and_the_label_may_stay_in():
         assert model.predict(asked).tolist() == expected
     assert model.score(more[more.columns[::-1]], "kind") == model.score(more[FEATURES[::-1]], more["kind"]) == 1
     assert model.predict(more[FEATURES[::-1]].to_dict("records")).tolist() == expected
+    rows = [more[more.columns[::step]].to_dict("records") for step in (1, -1)]  # to teach, in two orders of columns
+    assert len({taught(prer.load(model.save(tmp_path)), (each, "kind")).state_digest_ for each in rows}) == 1
 
 
 def test_labels_are_numbers_of_any_kind_or_texts():
