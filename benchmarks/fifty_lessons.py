@@ -1,6 +1,6 @@
 """Fifty lessons of one new class each, every one in a process of its own, against one process.
 
-    python benchmarks/fifty_lessons.py [--classes 50] [--repeats 3] [--out FILE]
+    python benchmarks/fifty_lessons.py [--classes 50] [--samples 640] [--repeats 3] [--out FILE]
 
 Compares the state digest with that of one process, and measures the bytes by which the tensors of the folder grow with each
 class. Then it measures CPU seconds inside `partial_fit`: calls 46 to 50 against 10 to 14. A machine that others use, too, is
@@ -26,7 +26,7 @@ from typing import Any
 import numpy as np
 from safetensors import safe_open
 
-SAMPLES, FEATURES = 60, 20
+FEATURES = 20
 EARLY, CALLS = 9, 5  # the first of the early calls, from 0; how many early and late calls are compared
 ONE = """
 import sys, time, warnings
@@ -34,9 +34,9 @@ from pathlib import Path
 import prer
 from benchmarks.fifty_lessons import lesson
 warnings.simplefilter("ignore")
-folder, number = Path(sys.argv[1]), int(sys.argv[2])
+folder, number, samples = Path(sys.argv[1]), int(sys.argv[2]), int(sys.argv[3])
 model = prer.load(folder, device="cpu") if folder.exists() else prer.ContinualClassifier(device="cpu")
-x, y = lesson(number)
+x, y = lesson(number, samples)
 begin = time.process_time()
 model.partial_fit(x, y)
 print(time.process_time() - begin)
@@ -44,19 +44,19 @@ model.save(folder)
 """
 
 
-def lesson(number: int) -> tuple[np.ndarray, np.ndarray]:
-    """Sixty vectors of one class: a cloud around a centre of its own."""
+def lesson(number: int, samples: int) -> tuple[np.ndarray, np.ndarray]:
+    """Vectors of one class: a cloud around a centre of its own."""
     rng = np.random.default_rng(number)
-    return 4 * rng.normal(size=FEATURES) + rng.normal(size=(SAMPLES, FEATURES)), np.full(SAMPLES, f"class {number}")
+    return 4 * rng.normal(size=FEATURES) + rng.normal(size=(samples, FEATURES)), np.full(samples, f"class {number}")
 
 
-def taught(folder: Path, number: int) -> float:
+def taught(folder: Path, number: int, samples: int) -> float:
     """Teach a lesson in a process of its own; return its CPU seconds."""
-    command = [sys.executable, "-c", ONE, str(folder), str(number)]
+    command = [sys.executable, "-c", ONE, str(folder), str(number), str(samples)]
     return float(subprocess.run(command, check=True, capture_output=True, text=True).stdout)
 
 
-def in_processes(folder: Path, classes: int) -> dict[str, list]:
+def in_processes(folder: Path, classes: int, samples: int) -> dict[str, list]:
     """CPU seconds of each lesson, and after it the bytes of all tensors and those of the description.
 
     Copies of the folder are kept from before the lessons that are compared.
@@ -65,14 +65,14 @@ def in_processes(folder: Path, classes: int) -> dict[str, list]:
     for number in range(classes):
         if number in (EARLY, classes - CALLS):
             shutil.copytree(folder, folder.with_name(f"before {number}"))
-        found["seconds"].append(taught(folder, number))
+        found["seconds"].append(taught(folder, number, samples))
         found["bytes"].append(bytes_of_tensors(folder))
         found["description_bytes"].append((folder / "model.json").stat().st_size)
         print(f"lesson {number + 1}: {found['seconds'][-1]:.2f} s of CPU, {found['bytes'][-1]:,} bytes", flush=True)
     return found
 
 
-def in_turn(parent: Path, classes: int) -> dict[str, Any]:
+def in_turn(parent: Path, classes: int, samples: int) -> dict[str, Any]:
     """CPU seconds of the early and the late calls, one after the other, and the digest after the last one."""
     import prer
 
@@ -82,7 +82,7 @@ def in_turn(parent: Path, classes: int) -> dict[str, Any]:
             shutil.copytree(parent / f"before {first}", Path(copies) / when)
         for call in range(CALLS):
             for when, first in firsts.items():
-                seconds[when].append(taught(Path(copies) / when, first + call))
+                seconds[when].append(taught(Path(copies) / when, first + call, samples))
         digest = prer.load(Path(copies) / "late", device="cpu").state_digest_
     ratio = statistics.mean(seconds["late"]) / statistics.mean(seconds["early"])
     print(f"late over early: {ratio:.2f}", flush=True)
@@ -96,13 +96,13 @@ def bytes_of_tensors(folder: Path) -> int:
         return sum(file.get_tensor(name).nbytes for name in file.keys())  # noqa: SIM118, it is no dictionary
 
 
-def in_one(classes: int):
+def in_one(classes: int, samples: int):
     """A model that learned the same lessons in this process."""
     import prer
 
     model = prer.ContinualClassifier(device="cpu")
     for number in range(classes):
-        model.partial_fit(*lesson(number))
+        model.partial_fit(*lesson(number, samples))
     return model
 
 
@@ -123,22 +123,23 @@ def main() -> None:
 
     parser = argparse.ArgumentParser()
     parser.add_argument("--classes", type=int, default=50)
+    parser.add_argument("--samples", type=int, default=640, help="of each class")
     parser.add_argument("--repeats", type=int, default=3)
     parser.add_argument("--out", type=Path, default=Path("benchmarks/records/fifty_lessons.json"))
     asked = parser.parse_args()
     warnings.simplefilter("ignore")
-    begin, n = time.perf_counter(), asked.classes
+    begin, n, samples = time.perf_counter(), asked.classes, asked.samples
     with tempfile.TemporaryDirectory() as parent:
         folder = Path(parent) / "model"
-        lessons = in_processes(folder, n)
+        lessons = in_processes(folder, n, samples)
         stopped = prer.load(folder, device="cpu").state_digest_
-        turns = [in_turn(folder.parent, n) for _ in range(asked.repeats)]
-    whole = in_one(n)
-    x, y = (np.concatenate(parts) for parts in zip(*(lesson(number) for number in range(n)), strict=True))
+        turns = [in_turn(folder.parent, n, samples) for _ in range(asked.repeats)]
+    whole = in_one(n, samples)
+    x, y = (np.concatenate(parts) for parts in zip(*(lesson(number, samples) for number in range(n)), strict=True))
     found = {
         "command": " ".join(["python", *sys.argv]),
         "classes": n,
-        "samples_of_a_class": SAMPLES,
+        "samples_of_a_class": samples,
         "features": FEATURES,
         "ratio": statistics.median(turn["ratio"] for turn in turns),
         "bytes_of_a_class": sorted({b - a for a, b in pairwise(lessons["bytes"])}),
