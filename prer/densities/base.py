@@ -56,6 +56,11 @@ class Density(nn.Module, ABC):
         self.dimension = dimension
         self.register_buffer("counts", torch.zeros(0))
 
+    @property
+    def noise_width(self) -> int:
+        """How many normal numbers make a sample."""
+        return self.dimension
+
     @abstractmethod
     def log_prob(self, z: Tensor, condition: Tensor) -> Tensor:
         """Log-density log p(z | condition) [S, B]."""
@@ -66,7 +71,7 @@ class Density(nn.Module, ABC):
 
     @abstractmethod
     def _draw(self, condition: Tensor, noise: Tensor) -> Tensor:
-        """Transform normal noise [S, n, D] into samples of the same shape, without checking them."""
+        """Transform normal noise [S, n, noise width] into samples [S, n, D], without checking them."""
 
     @abstractmethod
     def _centre(self) -> tuple[Tensor, Tensor]:
@@ -108,17 +113,22 @@ class Density(nn.Module, ABC):
         Samples that are not finite, or more than `limit` standard deviations off in some dimension, are resampled;
         those that stay so (a broken density) are clamped to that limit, so that no caller receives a NaN.
         """
-        shape = condition.shape[1], self.dimension
-        z = self._draw(condition, temperature * (address / 0).normal(*shape).to(self.counts))
+        n, D, width = condition.shape[1], self.dimension, self.noise_width
+
+        def noise_of(attempt: int) -> Tensor:
+            noise = (address / attempt).normal(n, width).to(self.counts)
+            noise[..., :D] *= temperature
+            return noise
+
+        z = self._draw(condition, noise_of(0))
         for attempt in range(1, attempts):
             bad = ~(self._standardised(z).abs() <= limit).all(-1)  # NaN compares false
             most = int(bad.sum(1).max())
             if not most:
                 return z
             first = bad.byte().argsort(dim=1, descending=True, stable=True)[:, :most]  # all bad samples of every seed
-            rows = first.unsqueeze(-1).expand(-1, -1, self.dimension)
-            noise = temperature * (address / attempt).normal(*shape).to(self.counts)
-            again = self._draw(condition.gather(1, first), noise.gather(1, rows))
+            noise = noise_of(attempt).gather(1, first.unsqueeze(-1).expand(-1, -1, width))
+            again, rows = self._draw(condition.gather(1, first), noise), first.unsqueeze(-1).expand(-1, -1, D)
             z.scatter_(1, rows, torch.where(bad.gather(1, first).unsqueeze(-1), again, z.gather(1, rows)))
         mean, std = self._centre()
         return torch.minimum(torch.maximum(z.nan_to_num(0.0), mean - limit * std), mean + limit * std)
@@ -135,3 +145,11 @@ def look_up(rows: Tensor, condition: Tensor) -> Tensor:
     S, C, _ = rows.shape
     index = condition + C * torch.arange(S, device=condition.device).unsqueeze(1)
     return F.embedding(index, rows.flatten(0, 1))  # its gradient is faster than that of a gather, and deterministic
+
+
+def triangular(packed: Tensor, D: int) -> Tensor:
+    """Lower triangular matrices [..., D, D], from their entries [..., D (D + 1) / 2]."""
+    full = packed.new_zeros(*packed.shape[:-1], D, D)
+    row, column = torch.tril_indices(D, D)
+    full[..., row, column] = packed
+    return full

@@ -11,7 +11,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from prer.densities.base import Density, DensitySettings, look_up
+from prer.densities.base import Density, DensitySettings, look_up, triangular
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -76,10 +76,7 @@ class Gaussian(Density):
 
     def _unpacked(self) -> Tensor:
         """Cholesky factors as lower triangular matrices [S, C, D, D]."""
-        full = self.factors.new_zeros(*self.factors.shape[:2], self.dimension, self.dimension)
-        row, column = torch.tril_indices(self.dimension, self.dimension)
-        full[..., row, column] = self.factors
-        return full
+        return triangular(self.factors, self.dimension)
 
     def _cholesky(self, condition: Tensor) -> Tensor:
         return look_up(self._unpacked().flatten(2), condition).unflatten(-1, (self.dimension, -1))
