@@ -53,7 +53,7 @@ def plain_encoder(learner: Learner) -> nn.Sequential:
     for (a, b), ((_, p), (_, q)) in zip(filters, geometry, strict=True):
         layers += [nn.Conv2d(a, b, 4, 2, (p, q)), nn.ReLU()]
     width = list(learner.encoder_.parameters())[-2].shape[-1]
-    return nn.Sequential(*layers, nn.Flatten(), nn.Linear(width, learner.embedding))
+    return nn.Sequential(*layers, nn.Flatten(), nn.Linear(width, learner.dimension_))
 
 
 def filled(plain: nn.Module, stacked: nn.Module) -> nn.Module:
@@ -77,7 +77,7 @@ class Bare:
         self.batch = batch_of(learner.batch, len(rows))
         self.x, self.y = task.x[rows], torch.tensor(task.outputs, device=self.device)[task.y[rows]]
         self.encoder = filled(plain_encoder(learner), learner.encoder_)
-        heads = (PlainHead(learner.embedding, head.classes, learner.dropout) for head in learner._heads())
+        heads = (PlainHead(learner.dimension_, head.classes, learner.dropout) for head in learner._heads())
         self.heads = nn.ModuleList(filled(p, head) for p, head in zip(heads, learner.heads_, strict=True))
         trained = self.heads if self.trains_old_heads else self.heads[self.current]
         self.parameters = [*self.encoder.parameters(), *trained.parameters()]

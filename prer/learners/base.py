@@ -12,7 +12,7 @@ from abc import ABC
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, fields
 from functools import partial
-from typing import Any, ClassVar, Self, cast
+from typing import Any, ClassVar, Literal, Self, cast
 
 import torch
 from torch import Tensor, nn
@@ -20,10 +20,11 @@ from torch import Tensor, nn
 from prer.address import Address
 from prer.data.catalogue import known
 from prer.errors import InputError
+from prer.learners.encoding import begin, dimension_of, encoder_of
 from prer.learners.interfaces import Batch, MemorySize
 from prer.learners.memory import SampleMemory
 from prer.nn.heads import WIDE, Head, Heads, dropout_noise, grow, mean_cross_entropy
-from prer.nn.networks import Encoder, Inputs
+from prer.nn.networks import Inputs
 from prer.nn.stacked import put, stack
 from prer.presets import recommended
 from prer.presets.auto import batch_of, epochs_of
@@ -47,7 +48,10 @@ class Learner(ABC):
 
     channels: tuple[int, ...] = setting((12, 24, 48), "filters of each convolution (images)", low=1, high=65_536)
     hidden: tuple[int, ...] = setting((128, 64), "width of each hidden layer (vectors)", low=1, high=65_536)
-    embedding: int = setting(50, "size of the embedding z", low=2, high=65_536)
+    encoder: Literal["continues", "patches", "identity"] = setting(
+        "continues", "a network that is trained; or patches of images, or inputs as they are, computed from task 1"
+    )
+    embedding: int | Auto = setting(50, "size of the embedding z; auto: by the shape of a sample", low=2, high=65_536)
     normalise: bool = setting(False, "standardise each channel of images, by the first task's statistics")
     dropout: float = setting(0.2, "dropout between a head's layers", low=0, high=0.99)
     batch: int | Auto = setting("auto", "samples in a batch; auto: by the number of samples", low=2)
@@ -118,7 +122,8 @@ class Learner(ABC):
         self.notes_: dict[str, Any] = {}  # plain values that are saved with the tensors
         self.transient_floats_ = 0
         self.inputs_ = stack(lambda: Inputs(shape), self.address_)
-        self.encoder_ = stack(self._build(Encoder, normalise=self.normalise), self.address_ / "encoder")
+        self.dimension_ = dimension_of(self)
+        self.encoder_ = encoder_of(self)
         self.heads_ = stack(nn.ModuleList, self.address_)
         self.kept_ = stack(SampleMemory, self.address_)  # samples of past tasks, for learners that keep any
 
@@ -165,10 +170,8 @@ class Learner(ABC):
             raise InputError(
                 f"task {task.index + 1} was given before task {task.index}; learn the tasks of a stream in order"
             )
-        if not self.tasks_ and (len(self.shape_) == 1 or self.normalise):
-            statistics: Any = self.inputs_ if len(self.shape_) == 1 else self.encoder_.layers[0]
-            rows = task.train_rows(self.address_.seeds)
-            statistics.start(task.samples(of_seed)[0] for of_seed in rows)  # one seed at a time: there may be many
+        if not self.tasks_:
+            begin(self, task)
         self._know(task)
         self.size_ = task.size
 
@@ -226,7 +229,7 @@ class Learner(ABC):
         return {"inputs": self.inputs_, "encoder": self.encoder_, "heads": self.heads_} | self.memory()
 
     def _build(self, network: Callable[..., Any], **more: Any) -> Callable[[], Any]:
-        return lambda: network(self.shape_, self.embedding, self.channels, self.hidden, **more)
+        return lambda: network(self.shape_, self.dimension_, self.channels, self.hidden, **more)
 
     def _batches(self, samples: int, address: Address) -> Tensor:
         """Positions of the samples of each step of an epoch [S, steps, B]."""
@@ -245,6 +248,6 @@ class Learner(ABC):
         """Add the head of a task, or the outputs that an existing head still lacks."""
         if task.head == len(self.heads_) or task.width > self._heads()[task.head].classes:
             hidden = WIDE if task.scenario == "class" else None
-            build = partial(Head, self.embedding, task.width, self.dropout, hidden)
+            build = partial(Head, self.dimension_, task.width, self.dropout, hidden)
             grow(self.heads_, task.head, stack(build, self.address_ / "head" / task.index))
         self.head_ = self._heads()[task.head]  # the head of the current task

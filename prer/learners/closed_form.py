@@ -12,7 +12,7 @@ import math
 from abc import abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, fields
-from typing import Any
+from typing import Any, Literal
 
 import torch
 import torch.nn.functional as F
@@ -21,6 +21,7 @@ from torch import Tensor, nn
 from prer.errors import InputError
 from prer.learners.base import Learner
 from prer.nn.stacked import stack
+from prer.settings import setting
 from prer.streams.task import Task
 from prer.training.computing import rows_at_once
 from prer.training.loop import Observer
@@ -47,15 +48,20 @@ class Sums(nn.Module):
 
 @dataclass(kw_only=True)
 class ClosedForm(Learner):
-    """A learner without networks; classes of different heads are different classes.
+    """A learner that trains nothing; classes of different heads are different classes.
 
     Each training sample counts once, as it is: random crops and flips are not applied.
     """
 
+    encoder: Literal["none", "patches"] = setting(
+        "none", "what the sums are over: inputs as they are, or whitened patches of images"
+    )
+
     def __post_init__(self) -> None:
         """Refuse settings of networks and training."""
+        used = ("encoder", *(("embedding",) if self.encoder == "patches" else ()))
         for f in fields(Learner):
-            if getattr(self, f.name) != f.default:
+            if f.name not in used and getattr(self, f.name) != f.default:
                 what = f"learner.{f.name} has no effect on {self.name}, which has no network and trains nothing"
                 raise InputError(f"{what}; leave it out")
 
@@ -120,6 +126,8 @@ class ClosedForm(Learner):
 
     def _flat(self, x: Tensor) -> Tensor:
         """Inputs as double-precision vectors [S, B, F]; bytes are scaled to [0, 1] first."""
+        if self.encoder == "patches":
+            return self.encoder_(self.inputs_(x)).double()
         return self.inputs_(x.double() if len(self.shape_) == 1 else x).flatten(2).double()
 
     def _build(self, network: Callable[..., Any], **more: Any) -> Callable[[], Any]:
@@ -132,7 +140,7 @@ class ClosedForm(Learner):
         self.sums_.fit(self._shapes(), len(self.address_.seeds), self.address_.device)
 
     def _shapes(self) -> dict[str, tuple[int, ...]]:
-        return self.shapes(len(self.slots_), math.prod(self.shape_))
+        return self.shapes(len(self.slots_), self.dimension_ if self.encoder == "patches" else math.prod(self.shape_))
 
 
 def means(sums: Sums) -> Tensor:

@@ -31,7 +31,7 @@ def labelling(learner: PRER, task: Task) -> tuple[nn.Module | None, Callable[...
         classifier = head if learner.labels == "head" else None
         return classifier, lambda z, y, _, noise: mean_cross_entropy(head(z[:, : y.shape[1]], noise), targets[y])
     address = learner.address_ / "auxiliary" / len(learner.tasks_)
-    auxiliary = stack(lambda: Linear(learner.embedding, learner.tasks_[-1].stop), address)
+    auxiliary = stack(lambda: Linear(learner.dimension_, learner.tasks_[-1].stop), address)
     learner.transient_floats_ += floats(auxiliary)
 
     def loss(z: Tensor, y: Tensor, y_hat: Tensor | None, noise: Tensor) -> Tensor:

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Literal
+from typing import Any, Literal
 
 import torch
 from torch import Tensor, nn
@@ -19,13 +19,16 @@ from prer.address import Address
 from prer.densities.base import Density, DensitySettings, TrainedDensity
 from prer.densities.flow import FlowSettings
 from prer.densities.gaussian import GaussianSettings  # noqa: F401, so that it can be selected by its name
-from prer.densities.likelihood import likelihoods
+from prer.densities.mixture import MixtureSettings  # noqa: F401, likewise
 from prer.learners import health
+from prer.learners.answering import answer_of
 from prer.learners.base import Learner
+from prer.learners.encoding import decoder_of, is_computed
+from prer.learners.fitting import maximise_likelihood
 from prer.learners.labelling import labelling, outputs_of
-from prer.learners.rehearsal import Past, clamping, current, mixed, with_past
+from prer.learners.rehearsal import Past, mixed, with_past
+from prer.nn.computed import Inverse
 from prer.nn.heads import dropout_noise, mean_cross_entropy
-from prer.nn.networks import Decoder
 from prer.nn.stacked import stack
 from prer.presets.auto import epochs_of
 from prer.settings import Auto, setting
@@ -55,11 +58,15 @@ class PRER(Learner):
     )
     label_weight: float = setting(1.0, "weight of that loss", low=0)
     reencode: bool = setting(True, "the density learns E(D(z)) of old classes, instead of z")
-    encoder: Literal["continues", "rests"] = setting(
-        "continues", "after the first task the encoder continues to learn, or rests; the decoder always continues"
+    encoder: Literal["continues", "rests", "patches", "identity"] = setting(
+        "continues",
+        "a network that continues to learn after the first task, or rests; or computed from the first task: whitened "
+        "patches of images, or inputs as they are",
     )
-    answer: Literal["head", "density"] = setting("head", "what predicts: the head, or the density by its likelihood")
-    density: DensitySettings = setting(FlowSettings(), "p(z | t, y): a flow, or one Gaussian for each class")
+    answer: Literal["head", "density", "both"] = setting(
+        "head", "what predicts: the head, the density by its likelihood, or the product of both"
+    )
+    density: DensitySettings = setting(FlowSettings(), "p(z | t, y): a flow, a mixture, or a Gaussian, for each class")
 
     def __post_init__(self) -> None:
         """Accept a density by its name, or as a table of its settings."""
@@ -68,11 +75,12 @@ class PRER(Learner):
     def phases(self, samples: int, classes: int) -> dict[str, int]:
         """Epochs of the paper's three phases; a density that is not trained has none."""
         flow = {"flow": self.density.epochs} if isinstance(self.density, TrainedDensity) else {}
-        settings = {"autoencoder": self.epochs_autoencoder} | flow | {"head": self.epochs}
+        first = {} if isinstance(getattr(self, "decoder_", None), Inverse) else {"autoencoder": self.epochs_autoencoder}
+        settings = first | flow | {"head": self.epochs}
         return {phase: epochs_of(epochs, self.batch, samples, classes) for phase, epochs in settings.items()}
 
     def memory(self) -> dict[str, nn.Module]:
-        """The flow and the decoder are the whole memory of the past."""
+        """The density and the decoder are the whole memory of the past."""
         return {"decoder": self.decoder_, "density": self.density_}
 
     def start(
@@ -80,18 +88,19 @@ class PRER(Learner):
     ) -> None:
         """Build the networks."""
         super().start(shape, seeds, device, observe)
-        self.decoder_ = stack(self._build(Decoder), self.address_ / "decoder")
+        self.decoder_: Any = decoder_of(self)
         self.density_ = self.new_density()
 
     def new_density(self) -> Density:
         """A density that knows no class yet."""
-        return stack(lambda: self.density.build(self.embedding), self.address_ / "density")
+        return stack(lambda: self.density.build(self.dimension_), self.address_ / "density")
 
     def learn(self, task: Task) -> None:
         """Learn a task in the paper's three phases."""
         self.meet(task)
         past = self.freeze()
-        self.train_autoencoder(task, past)
+        if not isinstance(self.decoder_, Inverse):
+            self.train_autoencoder(task, past)
         self.train_density(task, past)
         self.train_head(task)
         health.report(self)
@@ -99,7 +108,7 @@ class PRER(Learner):
     @property
     def rests(self) -> bool:
         """Whether the encoder keeps its weights in the current task."""
-        return self.encoder == "rests" and len(self.tasks_) > 1
+        return is_computed(self) or (self.encoder == "rests" and len(self.tasks_) > 1)
 
     def freeze(self) -> Past | None:
         """Freeze copies of the networks that generate the past; None on the first task."""
@@ -133,6 +142,11 @@ class PRER(Learner):
             x, real = self.inputs_(task.transformed(x, moves)), y.shape[1]
             if past and z_hat is not None:
                 x = torch.cat([x, past.decode(z_hat)], dim=1)
+            if is_computed(self):  # the decoder alone learns; what it has decoded is not embedded again
+                with torch.no_grad():
+                    z = self.encoder_(x[:, :real])
+                every_z = z if z_hat is None else torch.cat([z, z_hat], dim=1)
+                return (x - self.decoder_(every_z)).square().flatten(2).sum(-1).mean(1), every_z
             total, z = self.reconstruction(x, self.reconstructed(real, x.shape[1]))  # Eq. 2
             if z_hat is not None and self.weight and not self.rests:
                 total = total + self.weight * self.distance_between(z_hat, z[:, real:]).mean(1)  # Eq. 3
@@ -168,32 +182,14 @@ class PRER(Learner):
         if past is None and z.shape[1] == 1:  # the flow's norms need two
             z, y = z.repeat(1, 2, 1), y.repeat(1, 2)
         self.add_classes(task, past)
-        every_z, every_y = with_past(self, z, y, past, self.address_ / (len(self.tasks_) - 1) / "flow")
+        kept = is_computed(self) and not isinstance(
+            self.density, TrainedDensity
+        )  # what is known of old classes is kept
+        address = self.address_ / (len(self.tasks_) - 1) / "flow"
+        every_z, every_y = (z, y) if kept else with_past(self, z, y, past, address)
         self.density_.start(every_z, every_y)
         if isinstance(self.density, TrainedDensity):
-            self.maximise_likelihood(self.density, z, y, past, self.density.jitter * every_z.std(1, keepdim=True))
-
-    def maximise_likelihood(self, how: TrainedDensity, z: Tensor, y: Tensor, past: Past | None, spread: Tensor) -> None:
-        """Train the density on embeddings z of classes y and on pseudo-embeddings, with noise of this spread."""
-        old = range(self.tasks_[-1].start)
-
-        def feed(address: Address) -> tuple[Tensor, ...]:
-            at, replayed = mixed(self, z.shape[1], past.density if past else None, old, address)
-            condition = y.gather(1, at.flatten(1)).view(at.shape)
-            new = z.gather(1, at.flatten(1).unsqueeze(-1).expand(-1, -1, z.shape[2])).unflatten(1, at.shape[1:])
-            if replayed and past is not None:
-                y_hat, z_hat = replayed
-                z_hat = current(self, z_hat.flatten(1, 2), past).view(z_hat.shape)
-                new, condition = torch.cat([new, z_hat], dim=2), torch.cat([condition, y_hat], dim=2)
-            return new + spread.unsqueeze(1) * (address / "jitter").normal(*new.shape[1:]), condition
-
-        def loss(z: Tensor, condition: Tensor) -> Tensor:
-            return -self.density_.log_prob(z, condition).mean(1)  # Eq. 4
-
-        clamp = clamping(self.density_, how.clamp)
-        statistics = list(self.density_.buffers())  # those of the norms change during training
-        rates = {"lr": how.lr, "decay": how.decay}
-        self.train("flow", [self.density_], loss, feed, before_update=clamp, also=statistics, **rates)
+            maximise_likelihood(self, self.density, z, y, past, self.density.jitter * every_z.std(1, keepdim=True))
 
     def add_classes(self, task: Task, past: Past | None) -> None:
         """Add the classes of a task to the density."""
@@ -237,8 +233,7 @@ class PRER(Learner):
 
     def scores_of(self, z: Tensor, head: int) -> Tensor:
         """The same for embeddings [S, B, D]; before the first task is learned, those of the head."""
-        by_head = self.answer == "head" or not self.density_.counts.shape[1]
-        return self.heads_[head](z) if by_head else likelihoods(self.density_, z, outputs_of(self, head))
+        return answer_of(self, z, head)
 
     def recognise(self, x: Tensor) -> Tensor:
         """Log-likelihoods of all class ids [S, B, C], by the density; no head is used."""

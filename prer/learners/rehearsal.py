@@ -15,7 +15,7 @@ from torch import Tensor, nn
 from prer.address import Address
 from prer.densities.base import Density
 from prer.learners import health
-from prer.nn.networks import Decoder, Encoder
+from prer.nn.networks import Encoder
 from prer.nn.stacked import floats
 from prer.training.computing import rows_at_once
 
@@ -30,7 +30,7 @@ class Past:
     """Frozen copies of the networks that generate pseudo-samples while a task is learned."""
 
     density: Density
-    decoder: Decoder
+    decoder: nn.Module
     encoder: Encoder | None  # only if `anchor` regularises new samples too
 
     @classmethod

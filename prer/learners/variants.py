@@ -71,7 +71,7 @@ class PRERVariant(PRER):
             return super().new_density()
         names = ("norm", "one_hot", "bounded", "permutation")
         switches, settings = {name: getattr(self, name) for name in names}, self.density
-        return stack(lambda: settings.build(self.embedding, **switches), self.address_ / "density")
+        return stack(lambda: settings.build(self.dimension_, **switches), self.address_ / "density")
 
     def learn(self, task: Task) -> None:
         """Learn a task in three phases, or in one joint phase."""

@@ -34,7 +34,7 @@ def symbols(experiment: Experiment, shape: Sequence[int]) -> Symbols:
     learner, c_m = replace(experiment.learner), experiment.stream.classes_per_task
     learner.start(shape, (0,))
     found = {"M": TASKS, "S": getattr(learner, "size", 0), "c_m": c_m, "IM": math.prod(shape)}
-    found |= {"E": learner.embedding, "N": floats(learner.encoder_), "NF": 0}
+    found |= {"E": learner.dimension_, "N": floats(learner.encoder_), "NF": 0}
     if isinstance(learner, PRER):
         learner.density_.add(torch.ones(TASKS * c_m), learner.address_)
         found["NF"] = floats(learner.decoder_, learner.density_)

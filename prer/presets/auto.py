@@ -7,7 +7,7 @@ The numbers were tuned on validation data, with 77 to 10,000 samples and 2 to 10
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 from prer.settings import Auto
 
@@ -15,6 +15,18 @@ EPOCHS = 10  # minimum epochs of a phase
 STEPS_OF_A_CLASS, FEWEST, MOST = 500, 1000, 5000  # minimum steps of a phase: for each class, within these bounds
 FEW_STEPS = 150  # a shorter phase hardly learns anything; on the digits the shortest has 160
 SMALL = 2000  # with fewer samples in a task, small batches learn more in the same time
+
+
+def embedding_of(embedding: int | Auto, shape: Sequence[int]) -> int:
+    """Size of the embedding for samples of this shape.
+
+    Example:
+        >>> embedding_of("auto", (1, 28, 28)), embedding_of("auto", (3, 32, 32)), embedding_of(50, (16,))
+        (100, 200, 50)
+    """
+    if embedding != "auto":
+        return embedding
+    return 100 if len(shape) == 3 and shape[0] == 1 else 200
 
 
 def batch_of(batch: int | Auto, samples: int) -> int:

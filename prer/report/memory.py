@@ -143,7 +143,8 @@ def _check(record: RunFolder) -> None:
         raise InputError("the run folder has no checksum of its data")
     experiment = Experiment.parse_run(record.experiment)
     learner, widths = experiment.learner, [*experiment.learner.channels, *experiment.learner.hidden]
-    small = max([*widths, learner.embedding]) <= MOST_WIDTH and len(experiment.seeds) <= MOST_SEEDS
+    embedding = 0 if learner.embedding == "auto" else learner.embedding  # auto is never large
+    small = max([*widths, embedding]) <= MOST_WIDTH and len(experiment.seeds) <= MOST_SEEDS
     if not small or model.lstat().st_size > MOST_MODEL or experiment.stream.count > MOST_TASKS:
         raise InputError("the model is too large to load for a page")
     with record.as_it_began():

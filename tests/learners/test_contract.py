@@ -69,7 +69,10 @@ OF_PRER = (
 )
 CLASSIC = ("lwf", {"form": "classic"})
 RESTING = ("prer", {"encoder": "rests", "answer": "density"})
-VARIANTS = [*((name, {}) for name in LEARNERS), *OF_PRER, CLASSIC, RESTING]
+MIXED = {"density": "mixture", "answer": "both", "embedding": "auto"}
+COMPUTED = [("prer", {"encoder": encoder} | MIXED) for encoder in ("patches", "identity", "rests")]
+COMPUTED += [(name, {"encoder": "patches"}) for name in ("naive", "replay", "der", "joint", "slda", "ranpac")]
+VARIANTS = [*((name, {}) for name in LEARNERS), *OF_PRER, CLASSIC, RESTING, *COMPUTED]
 CHECKS = {
     f"{name} {settings or ''} {check}": function
     for name, settings in VARIANTS
