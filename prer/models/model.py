@@ -18,13 +18,13 @@ from prer.address import as_device, as_seeds
 from prer.data.arrays import as_samples
 from prer.data.frames import features_of, is_frame
 from prer.data.reading import Reading
-from prer.errors import InputError
+from prer.errors import InputError, RunError, out_of_memory
 from prer.learners.base import Learner
 from prer.learners.interfaces import Recognises, generator_of
 from prer.models.samples import as_data
 from prer.streams.task import Label, Scenario, Task, Together
 from prer.streams.transforms import Moves
-from prer.text import did_you_mean
+from prer.text import did_you_mean, excerpt
 from prer.training.computing import computing, rows_at_once
 from prer.training.fading import Health
 from prer.training.loop import Loop, Observer
@@ -44,6 +44,7 @@ class Model:
         dtype: of its samples, bytes or 32-bit floats; None: unknown, in models of older versions.
         health: share of the samples of each class that the memory recognises, by label.
         history: later events, such as scores, as plain values.
+        loaded: whether its state was read from a file, which may be forged.
     """
 
     def __init__(
@@ -58,6 +59,7 @@ class Model:
         self.dtype: torch.dtype | None = None
         self.health: dict[Label, float] = {}
         self.history: list[dict[str, Any]] = []
+        self.loaded = False
 
     @classmethod
     def learned(cls, learner: Learner, tasks: Sequence[Task], health: Health | None = None) -> Self:
@@ -89,11 +91,14 @@ class Model:
                     self.learner.start(task.x.shape[1:], self.seeds, self.device)
                 self.learner.loop_ = Loop(health)
                 self.learner.learn(task)
-        except BaseException:
+        except BaseException as error:
             if not first:
                 self.learner.start(self.learner.shape_, self.seeds, self.device)
                 self.learner.restore(self.tasks, before, notes)
-            raise
+            known = not isinstance(error, Exception) or isinstance(error, (InputError, RunError, OSError))
+            if not self.loaded or known or out_of_memory(error):
+                raise
+            raise RunError(f"the model cannot be taught; its files may be damaged: {excerpt(str(error))}") from error
         finally:
             if hasattr(self.learner, "loop_"):
                 self.learner.loop_ = Loop()

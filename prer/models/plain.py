@@ -84,6 +84,7 @@ def model_of(known: Mapping[str, Any], state: Mapping[str, Tensor], device: str 
     model.lessons = [_lesson(task) for task in known["tasks"]]
     model.health = {_label(label): _share(share) for label, share in known.get("health", [])}
     model.history = [dict(event) for event in known.get("history", [])]
+    model.loaded = True
     return model
 
 
