@@ -1,13 +1,14 @@
 """Damaged and forged model folders: the models they are made from, and what is done with each."""
 
 import hashlib
+import io
 import json
 import os
 import pickle
 import shutil
 import sys
 import warnings
-from contextlib import contextmanager
+from contextlib import contextmanager, redirect_stderr, redirect_stdout
 
 import numpy as np
 from support.benchmarks import script
@@ -17,7 +18,7 @@ from support.tables import table
 
 import prer
 from prer.cli.main import main
-from prer.errors import InputError
+from prer.errors import InputError, RunError
 from prer.training.loop import Loop
 
 fuzz = script("fuzz_runs")  # it damages and forges run folders
@@ -232,38 +233,73 @@ def write(folder, files):
 
 
 def used(folder, lesson, seconds=20):
-    """How far a model can be used, and the sentences that it was refused with; in a process with limited memory."""
+    """Use a model in a process with limited memory and time: exit code, what each use said, and what went wrong."""
 
     def work():
         limit_memory(1)
-        warnings.simplefilter("ignore")
-        run = Loop.run
-        Loop.run = lambda self, phase, task, epochs, *more: run(self, phase, task, min(epochs, 2), *more)
+        brief()
         os.chdir(folder.parent)
-        said = [_python(folder, *lesson), *(_command(command, folder) for command in ("show", "undo", "show"))]
+        said = [use(folder, lesson) for use in USES]
         print("\n" + json.dumps(said))  # noqa: T201, read by the parent
 
     code, out, err = ended(forked(work, seconds))
     return code, json.loads(out.splitlines()[-1]) if code == 0 else [], err
 
 
-def _python(folder, x, y):
-    """Load a model, ask it, teach it and save it; the sentence with which one of these is refused, or ""."""
+def brief():
+    """Let this process train for two epochs at most, and say nothing about it."""
+    warnings.simplefilter("ignore")
+    run = Loop.run
+    Loop.run = lambda self, phase, task, epochs, *more: run(self, phase, task, min(epochs, 2), *more)
+
+
+def asked(folder, lesson):
+    """Load a model and ask it; the sentence with which this is refused, or ""."""
+    x, y = lesson
+    return _python(
+        lambda: prer.load(folder, "cpu").predict(x[:5] if isinstance(x, np.ndarray) else x[:5].drop(columns=y), 1)
+    )
+
+
+def taught(folder, lesson):
+    """Load a model, teach it and save it."""
+    return _python(lambda: prer.load(folder, "cpu").partial_fit(*lesson).save(folder))
+
+
+def shown(folder, lesson):
+    """The command `show`, whose output must not control a terminal."""
+    return _command("show", str(folder))
+
+
+def undone(folder, lesson):
+    """The command `undo`."""
+    return _command("undo", str(folder))
+
+
+USES = (asked, shown, taught, undone, shown)
+
+
+def _python(work):
     try:
-        model = prer.load(folder, "cpu")
-        model.predict(x[:5] if isinstance(x, np.ndarray) else x[:5].drop(columns=y), 1)
-        model.partial_fit(x, y)
-        model.save(folder)
-    except InputError as error:
-        return str(error) or "?"
+        work()
+    except (InputError, RunError) as error:
+        return _sentence(str(error))
     return ""
 
 
-def _command(command, folder):
+def _command(*words):
+    out, err = io.StringIO(), io.StringIO()
     try:
-        main([command, str(folder)])
+        with redirect_stdout(out), redirect_stderr(err):
+            main([*words])
     except SystemExit as end:
-        if end.code not in (0, 2):
-            raise
-        return f"{command}: exit {end.code}"
+        assert end.code in (1, 2) and not out.getvalue(), (end.code, out.getvalue())
+        assert err.getvalue().startswith("prer: ") and err.getvalue().endswith("\n"), err.getvalue()
+        return _sentence(err.getvalue()[:-1])
+    assert all(c.isprintable() or c == "\n" for c in out.getvalue()), "it shows what a terminal would obey"
     return ""
+
+
+def _sentence(text):
+    assert text and text.isprintable() and len(text) < 1000, text
+    return text
