@@ -1,0 +1,110 @@
+"""docs/benchmarks.md and docs/models.md say what the records of fifty lessons say. Nothing is timed here."""
+
+import json
+import re
+import statistics
+from itertools import pairwise
+
+import numpy as np
+import pytest
+from support.benchmarks import RECORDS, ROOT, script
+from support.documents import table, text_of
+
+import prer
+
+fifty = script("fifty_lessons")
+QUICK = {"epochs": 1, "epochs_autoencoder": 1, "density": {"epochs": 1}}
+COLUMNS = ("samples of a class", "late over early", "lowest", "highest", "correct, %")
+GROWTH = r"for each class ([\d,]+) bytes in the flow and a row of the head, ([\d,]+) bytes"
+
+
+@pytest.fixture(scope="module", params=["fifty_lessons", "fifty_lessons_60"])
+def record(request):
+    return json.loads((RECORDS / f"{request.param}.json").read_text("utf-8"))
+
+
+def numbers(pattern, text):
+    """The numbers that a pattern finds once in a text, whatever its lines."""
+    (found,) = re.findall(pattern, " ".join(text.split()))
+    return [float(number.replace(",", "")) for number in ([found] if isinstance(found, str) else found)]
+
+
+def section():
+    """The text about fifty lessons."""
+    return re.split(r"^## ", text_of("docs/benchmarks.md").split("## Fifty lessons\n")[1], maxsplit=1, flags=re.M)[0]
+
+
+def test_fifty_lessons_in_processes_are_those_of_one_process(record):
+    assert record["command"] == "python benchmarks/fifty_lessons.py" and record["classes"] == 50
+    assert record["environment"]["threads"] == 1 and "dirty" not in record["environment"]["commit"]
+    assert len(record["lessons"]["seconds"]) == 50 and len(record["turns"]) == 3
+    assert record["same_digest"] == [True] * 4 and {turn["digest"] for turn in record["turns"]} == {record["digest"]}
+
+
+def test_the_folder_grows_by_what_is_documented_for_a_class_and_nothing_else(record):
+    grown = {b - a for a, b in pairwise(record["lessons"]["bytes"])}
+    assert grown == set(record["bytes_of_a_class"]) == {record["documented_bytes_of_a_class"]}
+    assert grown == {sum(numbers(GROWTH, text_of("docs/models.md")))} == set(numbers(r"by ([\d,]+) bytes", section()))
+    described = record["lessons"]["description_bytes"]
+    assert numbers(r"by about ([\d,]+) bytes a lesson", section()) == [round((described[-1] - described[9]) / 40, -1)]
+
+
+def test_the_table_says_how_long_late_lessons_take(record):
+    ratios = []
+    for turn in record["turns"]:
+        early, late = (turn["seconds"][when] for when in ("early", "late"))
+        assert len(early) == len(late) == 5
+        ratios.append(statistics.mean(late) / statistics.mean(early))
+        assert turn["ratio"] == pytest.approx(ratios[-1])
+    assert record["ratio"] == pytest.approx(statistics.median(ratios))
+    figures = [f"{ratio:.2f}" for ratio in (record["ratio"], min(ratios), max(ratios))]
+    right = f"{100 * record['accuracy_on_the_training_data']:.1f}"
+    assert table("docs/benchmarks.md", *COLUMNS)[str(record["samples_of_a_class"])] == [*figures, right]
+
+
+def test_with_hundreds_of_samples_the_target_is_met():
+    ratio = json.loads((RECORDS / "fifty_lessons.json").read_text("utf-8"))["ratio"]
+    assert ratio <= numbers(r"Our target is ([\d.]+)\.", section())[0] == 1.2
+
+
+def test_the_page_on_models_says_the_same():
+    ratios = table("docs/benchmarks.md", *COLUMNS)
+    said = r"([\d.]+) times as long with 640 samples of each class, ([\d.]+) times with 60"
+    assert numbers(said, text_of("docs/models.md")) == [float(ratios[samples][0]) for samples in ("640", "60")]
+
+
+# -- the script --------------------------------------------------------------------------------------------------------
+
+
+def test_lessons_are_the_same_in_every_process_and_differ_from_each_other():
+    (x, y), (again, _), (other, _) = (fifty.lesson(number, 60) for number in (3, 3, 4))
+    assert np.array_equal(x, again) and not np.array_equal(x, other)
+    assert x.shape == (60, 20) and set(y) == {"class 3"}
+
+
+def test_a_class_takes_the_documented_bytes_and_more_samples_of_it_an_entry(tmp_path):
+    model, sizes = prer.ContinualClassifier(prer.PRER(**QUICK)), []
+    for number in (0, 1, 2, 1):  # the last one brings more of a known class
+        with pytest.warns(UserWarning):
+            model.partial_fit(*fifty.lesson(number, 60))
+        sizes.append(fifty.bytes_of_tensors(model.save(tmp_path / "model")))
+    new, other, known = (b - a for a, b in pairwise(sizes))
+    assert new == other == fifty.a_class(model) == sum(numbers(GROWTH, text_of("docs/models.md")))
+    assert [known] == numbers(r"it gets a second entry of ([\d,]+) bytes", text_of("docs/models.md"))
+
+
+@pytest.mark.slow
+def test_the_script_teaches_in_processes_and_in_turn(monkeypatch, tmp_path, capsys):
+    """With a method that trains nothing."""
+    monkeypatch.chdir(ROOT)
+    monkeypatch.setattr(fifty, "ONE", fifty.ONE.replace("ContinualClassifier(", "ContinualClassifier('slda', "))
+    monkeypatch.setattr(fifty, "EARLY", 1)
+    monkeypatch.setattr(fifty, "CALLS", 1)
+    found = fifty.in_processes(tmp_path / "model", 3, 30)
+    turn = fifty.in_turn(tmp_path, 3, 30)
+    assert [len(of) for of in found.values()] == [3, 3, 3] and [len(of) for of in turn["seconds"].values()] == [1, 1]
+    whole = prer.ContinualClassifier("slda")
+    for number in range(3):
+        whole.partial_fit(*fifty.lesson(number, 30))
+    assert turn["digest"] == whole.state_digest_ == prer.load(tmp_path / "model").state_digest_
+    assert "lesson 3: " in capsys.readouterr().out
