@@ -85,9 +85,9 @@ def _has(learner, field):
 
 
 class Process:
-    """A run in its own process, which reports through shared memory what it is doing."""
+    """Work in its own process; a run reports through shared memory what it is doing."""
 
-    def __init__(self, arguments, said, prepare=lambda: None, afterwards=lambda: None):
+    def __init__(self, work, said, prepare=lambda: None, afterwards=lambda: None):
         self.marks = mmap.mmap(-1, 1)  # survives its death
         self.begin = time.perf_counter()
         self.pid = os.fork()
@@ -99,7 +99,7 @@ class Process:
                     os.dup2(os.open(said, os.O_WRONLY | os.O_CREAT | os.O_APPEND), stream)
                 tell(self.marks)
                 prepare()
-                prer_command(arguments)
+                work()
                 afterwards()
                 code = 0
             except SystemExit as error:
@@ -155,7 +155,9 @@ def import_all(folder):
     names = folder / "modules.json"
     note = lambda: names.write_text(json.dumps(sorted(sys.modules)))  # noqa: E731
     command = ["run", *settings("prer", "two seeds"), "--out", str(folder / "first"), "--quiet"]
-    assert Process(command, folder / "said", afterwards=note).wait() == 0, (folder / "said").read_text()
+    assert Process(partial(prer_command, command), folder / "said", afterwards=note).wait() == 0, (
+        folder / "said"
+    ).read_text()
     for name in json.loads(names.read_text()):
         with contextlib.suppress(ImportError):  # parts of compiled packages are not separate modules
             importlib.import_module(name)
@@ -185,7 +187,7 @@ class Run:
         by_resume = begun and (rng is None or rng.random() < 0.7)
         command = ["resume", str(self.path)] if by_resume else ["run", *self.settings, "--out", str(self.out)]
         self.counts["resumes"] += begun
-        return Process([*command, "--quiet"], self.out / "said", **more)
+        return Process(partial(prer_command, [*command, "--quiet"]), self.out / "said", **more)
 
     def note(self, code, doing):
         """Count how a process ended; return whether it was killed."""
@@ -254,6 +256,8 @@ class Calls:
         power: whether to simulate a power loss.
     """
 
+    names = ("mkdir", "open", "rename", "replace", "unlink", "rmdir")  # of functions of `os`
+
     def __init__(self, at=0, power=False):
         self.at, self.power, self.moments, self.checkpoints, self.within = at, power, [], 0, False
         self.loose = {}  # files not yet flushed to disk: a handle, and the length that is safe
@@ -262,7 +266,7 @@ class Calls:
         """Replace the calls by counted ones."""
         prer.runs.checkpoint.Pace.due = lambda pace: True  # the same checkpoints in every run
         self.fsync = os.fsync
-        for name in ("mkdir", "open", "rename", "replace", "unlink", "rmdir"):
+        for name in self.names:
             setattr(os, name, self.around(name, getattr(os, name)))
         os.fsync = self.around("fsync", self.forced)
         io.open = self.around("open", partial(self.opened, io.open))
