@@ -7,15 +7,16 @@ A job changes a model folder: `prer teach` with the first, second or third lesso
 score`. Part 1, systematic: it dies right before, right after and, for writes, in the middle of every call that changes the
 disk or opens a file. Each is tried once with SIGKILL and once with a simulated power loss, which truncates data that was not
 yet flushed to disk. Part 2, random: `teach` is killed by SIGKILL at a random moment. After every kill, the folder must hold
-the model from before the job or the one from after it, which loads and predicts as that one does. Then the job is done
-again, some are killed once more, and the next lesson is taught and undone: every digest must be that of a model that was
-never disturbed, and no file may be left over.
+the model from before the job or the one from after it, complete with its previous version. Then the job is done again, some
+are killed once more, and the next lesson is taught and undone. After each step, digest and predictions must be those of a
+model that was never disturbed, and no file may be left over.
 
 Processes are forked from one that has imported everything, so that they are killed at work and not during imports.
 """
 
 import argparse
 import contextlib
+import hashlib
 import io
 import json
 import multiprocessing
@@ -89,7 +90,7 @@ class Calls(kill_runs.Calls):
 
 
 def state():
-    """The digest, predictions and number of scores of the model in ./pets; None if there is no model."""
+    """The model in ./pets: digest, predictions, number of scores, and checksum of the previous version; None: no model."""
     try:
         model = prer.load("pets", "cpu")
     except InputError as error:
@@ -98,7 +99,18 @@ def state():
         raise Failed(str(error)) from None
     with np.load(f"../{NEXT}.npz") as given:
         scores = sum(event["event"] == "scored" for event in model.model_.history)
-        return model.state_digest_, model.predict(given["x"]).tolist(), scores
+        return model.state_digest_, model.predict(given["x"]).tolist(), scores, previous()
+
+
+def previous():
+    """The checksum of the previous version's tensors, which must be there; None if there is no previous version."""
+    before = json.loads(Path("pets/model.json").read_text()).get("previous")
+    if before is None:
+        return None
+    file = Path("pets", before["tensors"]["file"])
+    if not file.exists() or hashlib.sha256(file.read_bytes()).hexdigest() != before["tensors"]["sha256"]:
+        raise Failed("the previous version is lost")
+    return before["tensors"]["sha256"]
 
 
 def files():
@@ -214,7 +226,7 @@ class Case:
         if len(files()) != len(measure.files) or any(name.startswith(".") for name in files()):
             raise Failed(f"files are left over: {', '.join(files())}")
         quietly(partial(command, ["undo", "pets"]))
-        expect(state(), measure.states[1], "after the next lesson was undone")
+        expect(state()[:-1], measure.states[1][:-1], "after the next lesson was undone")
 
     @staticmethod
     def _killed(work, seconds):

@@ -18,7 +18,7 @@ from support.tables import table
 
 import prer
 from prer.cli.main import main
-from prer.errors import InputError, RunError
+from prer.errors import NO_MEMORY, InputError, RunError, out_of_memory
 from prer.training.loop import Loop
 
 fuzz = script("fuzz_runs")  # it damages and forges run folders
@@ -284,6 +284,10 @@ def _python(work):
         work()
     except (InputError, RunError) as error:
         return _sentence(str(error))
+    except (RuntimeError, MemoryError) as error:  # of settings that need more than there is; the command says so
+        if not out_of_memory(error):
+            raise
+        return NO_MEMORY
     return ""
 
 
