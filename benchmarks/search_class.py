@@ -13,7 +13,7 @@ The second round has ranges that are narrowed, or extended, around the winners o
 training from initial weights, since going on from old ones collapsed in some seeds. PRER's ranges on the digits
 (`DIGITS`, `DIGITS_SECOND`) lie around the best of seven points tried by hand on the same validation samples.
 
-`--write` writes the winners of all records to `prer/presets/class-*.toml`.
+`--write` writes the winners of these records into `prer/presets/class-*.toml`.
 """
 
 import argparse
@@ -21,6 +21,7 @@ import json
 import os
 import sys
 import time
+import tomllib
 from pathlib import Path
 
 from prer.presets import class_file
@@ -44,7 +45,7 @@ RATE = {"low": 1e-4, "high": 5e-3, "log": True}
 LR = {"learner.lr": RATE}
 DISTILLED = {**LR, "learner.weight": {"low": 0.1, "high": 10.0, "log": True}, "learner.softness": [1.0, 2.0, 4.0]}
 SPACES = {
-    "prer": {
+    "prer-flow": {
         **LR,
         "learner.encoder": ["continues", "rests"],
         "learner.weight": {"low": 0.5, "high": 8.0, "log": True},
@@ -92,8 +93,10 @@ SPACES = {
         "learner.scale": {"low": 0.1, "high": 1.0, "log": True},
     },
 }
+CLOSED = ("slda", "ranpac")
+SPACES |= {f"{name}-patches": SPACES[name] for name in CLOSED}  # over patches, that is, embeddings as PRER has them
 SECOND = {
-    "prer": {
+    "prer-flow": {
         "learner.lr": {"low": 5e-4, "high": 4e-3, "log": True},
         "learner.encoder": ["rests", "continues"],
         "learner.anchor": [1.0, 4.0],
@@ -126,8 +129,8 @@ DIGITS_SECOND = {
 }
 FASTER = {"digits": 2.0}  # factor of learning rates: few samples, so few steps
 OWN_EPOCHS = {"digits": 60, "mnist": 15, "kmnist": 60, "svhn": 30, "cifar10": 25}  # of PRER's and DGR's other phases
-CLOSED = ("slda", "ranpac")
-OMITTED = {"ranpac": {"features": "fourier"}}  # defaults at the time of the search, which records leave out
+NOW = {"prer": "prer-flow"}  # names that have changed since a record was made
+OMITTED = {"ranpac": {"features": "fourier"}, "ranpac-patches": {"features": "relu"}}  # defaults when they were searched
 
 
 def base(data, name, second=False):
@@ -144,23 +147,26 @@ def base(data, name, second=False):
         "replay": {"size": total},
         "der": {"size": total},
         "dgr": {"epochs_generator": more * OWN_EPOCHS[data], "memory_batch": more * SHARED[data]["batch"]},
-        "prer": {
+        "prer-flow": {
+            "encoder": "continues",
+            "answer": "head",
             "epochs_autoencoder": OWN_EPOCHS[data],
             "reencode": False,
             "density": {"name": "flow", "epochs": 2 * OWN_EPOCHS[data]},
         }
         | ({"label_weight": 5.0} if second else {}),
     }
-    if (data, name) == ("digits", "prer"):  # as with the task given
-        own["prer"] |= {"embedding": 32, "lr_autoencoder": 0.005, "decay_autoencoder": True}
-        own["prer"]["density"]["blocks"] = 4
-    return own.get(name, {})
+    if (data, name) == ("digits", "prer-flow"):  # as with the task given
+        own["prer-flow"] |= {"embedding": 32, "lr_autoencoder": 0.005, "decay_autoencoder": True}
+        own["prer-flow"]["density"]["blocks"] = 4
+    patches = {"encoder": "patches", "embedding": "auto"} if name.endswith("-patches") else {}
+    return own.get(name.removesuffix("-patches"), {}) | patches
 
 
 def space(data, name, second):
     """The distributions of the settings that are searched."""
     found, factor = SECOND.get(name, SPACES[name]) if second else SPACES[name], FASTER.get(data, 1.0)
-    if (data, name) == ("digits", "prer"):
+    if (data, name) == ("digits", "prer-flow"):
         found = DIGITS_SECOND if second else DIGITS
     rates = {key: of for key, of in found.items() if key.partition("lr")[1]}
     return found | {key: of | {"low": factor * of["low"], "high": factor * of["high"]} for key, of in rates.items()}
@@ -168,8 +174,8 @@ def space(data, name, second):
 
 def points(data, name, path, budget, second):
     """The random points of a search."""
-    learner = ({} if name in CLOSED else SHARED[data]) | base(data, name, second)
-    learner["name"] = name.removesuffix("-classic")
+    learner = ({} if name.partition("-")[0] in CLOSED else SHARED[data]) | base(data, name, second)
+    learner["name"] = name.partition("-")[0]
     stream = {"data": path, "scenario": "class", "classes_per_task": 2, "validation": 0.2}
     seeds = [0, 1, 2] if data == "digits" else [0, 1]
     tables = {"stream": stream, "learner": learner, "seeds": seeds}
@@ -238,25 +244,23 @@ def write_record(path, found, counted, seconds):
 
 
 def write_files(records):
-    """Write the best points of all records as the recommended settings of each data set."""
+    """Write the best points of all records into the recommended settings of each data set."""
     found = {}
     for record in map(json.loads, (path.read_text() for path in records)):
         for key, entries in record["searches"].items():
-            found.setdefault(key, []).append(ranked(entries, record["points of each learner that count"])[0])
-    for data in SHARED:
-        won = {
-            key: max(of, key=lambda e: e.get("final_accuracy", -1))
-            for key, of in found.items()
-            if key.startswith(f"{data}-")
-        }
-        if not won:
-            continue
-        lines = ["# Settings if nobody tells the task, found by benchmarks/search_class.py on validation data.", ""]
-        lines += ["[stream]", "classes_per_task = 2", "", "[learner]", *assignments(SHARED[data])]
-        for name in (name for name in SPACES if f"{data}-{name}" in won):
-            own = OMITTED.get(name, {}) | won[f"{data}-{name}"]["learner"]
-            density = own.pop("density", {})
-            lines += ["", f"[{name}]", *assignments(own)]
+            data, _, name = key.partition("-")
+            best = ranked(entries, record["points of each learner that count"])[0]
+            found.setdefault((data, NOW.get(name, name)), []).append(best)
+    for data in {data for data, _ in found}:
+        tables = tomllib.loads(class_file(data).read_text()) if class_file(data).exists() else {}
+        for name in (name for of, name in found if of == data):
+            won = max(found[data, name], key=lambda e: e.get("final_accuracy", -1))
+            tables[name] = OMITTED.get(name, {}) | won["learner"]
+        tables |= {"stream": {"classes_per_task": 2}, "learner": SHARED[data]}
+        lines = ["# Settings if nobody tells the task, found by benchmarks/search_class.py on validation data."]
+        for name in (name for name in ("stream", "learner", *SPACES) if name in tables):
+            density = tables[name].pop("density", {})
+            lines += ["", f"[{name}]", *assignments(tables[name])]
             lines += ["", f"[{name}.density]", *assignments(density)] if density else []
         class_file(data).write_text("\n".join(lines) + "\n")
 

@@ -140,7 +140,12 @@ class ClosedForm(Learner):
         self.sums_.fit(self._shapes(), len(self.address_.seeds), self.address_.device)
 
     def _shapes(self) -> dict[str, tuple[int, ...]]:
-        return self.shapes(len(self.slots_), self.dimension_ if self.encoder == "patches" else math.prod(self.shape_))
+        return self.shapes(len(self.slots_), self._inputs)
+
+    @property
+    def _inputs(self) -> int:
+        """How many numbers of a sample the sums are over."""
+        return self.dimension_ if self.encoder == "patches" else math.prod(self.shape_)
 
 
 def means(sums: Sums) -> Tensor:

@@ -49,7 +49,7 @@ class RanPAC(ClosedForm):
     ) -> None:
         """Start without any sample, and compute the random projection."""
         super().start(shape, seeds, device, observe)
-        place, inputs = self.address_ / "projection", math.prod(shape)
+        place, inputs = self.address_ / "projection", self._inputs
         weights = _normal(place / "weights", inputs * self.size).unflatten(1, (inputs, self.size))
         self.weights_ = (weights / math.sqrt(inputs)).to(device)  # [S, F, R]
         self.shift_ = (2 * math.pi * _uniform(place / "shift", self.size)).unsqueeze(1).to(device)  # [S, 1, R]

@@ -143,8 +143,9 @@ class Patches(nn.Module):
         x = self._shrunk(x)
         mean, square = (F.avg_pool2d(m.mean(1, keepdim=True), self.size, stride=1) for m in (x, x.square()))
         spread = ((square - mean.square()).clamp_min(0) + self.contrast**2).sqrt()
-        response = F.conv2d(x, self.weight[seed]) / spread + self.bias[seed][:, None, None]
-        cells = [F.adaptive_avg_pool2d((sign * response - self.threshold).relu(), self.grid) for sign in (1, -1)]
+        response = F.conv2d(x, self.weight[seed]).div_(spread).add_(self.bias[seed][:, None, None])
+        cells = [F.adaptive_avg_pool2d((response - self.threshold).clamp_min_(0), self.grid)]
+        cells += [F.adaptive_avg_pool2d(response.neg_().sub_(self.threshold).clamp_min_(0), self.grid)]
         return torch.cat(cells, 1).flatten(1).sqrt()
 
     @torch.no_grad()
@@ -155,7 +156,7 @@ class Patches(nn.Module):
 
 def at_once(x: Tensor) -> int:
     """How many images are embedded at once."""
-    return 1024 if x.is_cuda else 128
+    return 1024 if x.is_cuda else 16
 
 
 def each_seed(address: Address) -> Iterator[Address]:

@@ -5,12 +5,13 @@ The paper leaves this scenario to future work. Published numbers of others are b
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import replace
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from prer.paper.plan import Key, Request, data_of, those
+from prer.paper.plan import SIGNIFICANCE_SEEDS, Key, Request, data_of, those
 from prer.paper.published import TITLES as PAPER_TITLES
 from prer.paper.table1 import Outcomes, cell_of, failures, missing, result_of, spread
 from prer.paper.tables import Cell, Table, Value
@@ -22,10 +23,25 @@ from prer.sweeps.engines.base import Outcome
 TITLES = PAPER_TITLES | {"si": "SI", "lwf": "LWF, rehearsal", "lwf-classic": "LWF, classic", "agem": "A-GEM"}
 TITLES |= {"replay": "Replay", "der": "DER++", "dgr": "DGR", "joint": "Joint"}
 TITLES |= {"ncm": "NCM, pixels", "slda": "SLDA, pixels", "ranpac": "RanPAC, pixels"}
+TITLES |= {"prer-flow": "PRER, trained encoder, flow", "prer-network": "PRER, trained encoder at rest, mixture"}
+TITLES |= {"prer-patches": "PRER, patches, flow"}
+TITLES |= {
+    f"{method}-patches": f"{TITLES[method].removesuffix(', pixels')}, patches" for method in ("ncm", "slda", "ranpac")
+}
+TITLES |= {f"{method}-patches": f"{TITLES[method]}, patches" for method in ("replay", "der", "joint")}
 METHODS = ("naive", "ewc", "si", "lwf-classic", "lwf", "gem", "agem", "er", "replay", "der", "dgr")
-METHODS += ("ncm", "slda", "ranpac", "prer", "joint")
-SIZES, CONDITION = "sizes", "condition"  # the other two tables
-NAMES = (*METHODS, SIZES, CONDITION)  # that --only may have besides data sets
+METHODS += ("ncm", "slda", "ranpac", "prer-flow", "prer-network", "joint")  # pixels, or networks that are trained
+METHODS += ("ncm-patches", "slda-patches", "ranpac-patches", "replay-patches", "der-patches", "prer-patches")
+METHODS += ("prer", "joint-patches")
+MIXTURE = {"name": "mixture"}
+KINDS: dict[str, dict[str, Any]] = {  # what the second part of a method's name sets
+    "classic": {"form": "classic"},
+    "patches": {"encoder": "patches", "embedding": "auto"},
+    "flow": {},
+    "network": {"encoder": "rests", "labels": "none", "density": MIXTURE, "answer": "both"},
+}
+SIZES, CONDITION, CHOICES = "sizes", "condition", "choices"  # the other tables
+NAMES = (*METHODS, SIZES, CONDITION, CHOICES)  # that --only may have besides data sets
 
 # Five tasks of two classes, task unknown, no stored samples, trained from scratch.
 SOURCES = {
@@ -45,18 +61,29 @@ PUBLISHED: dict[str, dict[str, tuple[float, str]]] = {
 BESIDE = {"mnist": "A VAE for each class has 93.79 (a)", "cifar10": "A VAE for each class has 56.03 (a)"}
 
 SAMPLES = (100, 300, 1000, 3000, 10_000)  # sizes of the memories of replay and DER++
-EMBEDDINGS = {  # PRER's memory grows with the size of its embedding
-    "mnist": (16, 32, 50, 100, 200),
-    "kmnist": (16, 32, 50, 100, 200),
-    "svhn": (25, 50, 100, 200, 300),
-    "cifar10": (50, 100, 200, 300, 400),
+MIXTURES = ("25x1", "50x4", "100x4", "100x16", "200x16")  # numbers of an embedding, components of a class
+SIZED = ("replay", "der", "slda-patches", "ranpac-patches", "prer")
+NO_DECODER = "learner.epochs_autoencoder=0"  # of an encoder that is computed, the decoder does not change predictions
+SIZED_BY: dict[str, Mapping[str, Sequence[str]]] = {  # the settings of each size
+    **{m: {str(n): (f"learner.size={n}",) for n in SAMPLES} for m in ("replay", "der")},
+    "slda-patches": {str(n): (f"learner.embedding={n}",) for n in (25, 50, 100, 200, 400)},
+    "ranpac-patches": {str(n): (f"learner.size={n}",) for n in (250, 500, 1000, 2000, 4000)},
+    "prer": {
+        size: (NO_DECODER, "learner.embedding={}".format(*of), "learner.density.components={1}".format(*of))
+        for size in MIXTURES
+        if (of := size.split("x"))
+    },
 }
-SIZED = ("replay", "der", "prer")
 # Less training, for a smoke test on the digits.
 FAST = {
-    "prer": ("learner.epochs_autoencoder=60", "learner.density.epochs=60"),
+    "prer-flow": ("learner.epochs_autoencoder=60", "learner.density.epochs=60"),
+    "prer-patches": ("learner.epochs_autoencoder=20", "learner.density.epochs=60"),
+    "prer-network": ("learner.epochs_autoencoder=60",),
+    "prer": ("learner.epochs_autoencoder=20",),
     "dgr": ("learner.epochs_generator=30",),
 }
+WHAT = {"replay": "{} samples", "der": "{} samples", "slda-patches": "embedding of {}"}
+WHAT |= {"ranpac-patches": "{} random features", "prer": "embedding of {}, {} components a class"}
 CONDITIONED = ("mnist", "cifar10")  # data sets of the table about PRER's condition
 
 
@@ -84,12 +111,28 @@ CHANGES = {
     ),
 }
 
+# The choices that make PRER's default, each one changed; as many seeds as the significance tests have.
+CHOSEN = {
+    "ours": Change("PRER", (NO_DECODER,)),
+    "encoder-rests": Change("encoder: a network that is trained on the first task", ("learner.encoder=rests",)),
+    "encoder-continues": Change(
+        "encoder: a network that continues to learn, held by R and the anchor",
+        ("learner.encoder=continues", "learner.anchor=1", "learner.reencode=false"),
+    ),
+    "density-gaussian": Change("density: one Gaussian for each class", ("learner.density=gaussian", NO_DECODER)),
+    "density-flow": Change("density: a flow", ("learner.density=flow", "learner.reencode=false", NO_DECODER)),
+    "components": Change("at most 4 components for each class, not 16", ("learner.density.components=4", NO_DECODER)),
+    "shrinkage": Change("covariances are not shrunk", ("learner.density.shrinkage=0", NO_DECODER)),
+    "answer-head": Change("answer: the head alone", ("learner.answer=head", NO_DECODER)),
+    "answer-density": Change("answer: the likelihood alone", ("learner.answer=density", NO_DECODER)),
+}
+
 
 def experiments(request: Request) -> dict[Key, Experiment]:
-    """Every learner on every data set; memories of five sizes; PRER with other conditions, in both scenarios."""
+    """Every learner on every data set; memories of five sizes; PRER's condition, in both scenarios; its choices."""
     datas = request.data()
     names = [name for name in request.only if name in METHODS]
-    extras = [name for name in request.only if name in (SIZES, CONDITION)]
+    extras = [name for name in request.only if name in (SIZES, CONDITION, CHOICES)]
     everything = not names and not extras
     methods = METHODS if everything else tuple(names)
     found: dict[Key, Experiment] = {(d, m): of_method(request, d, m) for d in datas for m in methods}
@@ -97,26 +140,45 @@ def experiments(request: Request) -> dict[Key, Experiment]:
         found |= _sizes(request, datas)
     if CONDITION in extras or (everything and not request.fast):
         found |= _conditions(request, [d for d in datas if request.fast or d in CONDITIONED])
+    if CHOICES in extras or (everything and not request.fast):
+        found |= _choices(request, datas)
     return found
 
 
 def of_method(request: Request, data: str, method: str, overrides: Sequence[str] = ()) -> Experiment:
     """The experiment of a learner on a data set, with the settings for this scenario."""
-    learner = method.removesuffix("-classic")
+    learner, _, kind = method.partition("-")
+    named = learner if kind == "flow" else method
     own: dict[str, Any] = {"name": learner}
-    if learner != method:
-        own |= recommended(data, method, "class")["learner"] | {"form": "classic"}
+    if learner == "prer" and kind in ("flow", "network"):
+        trained = {"encoder": "continues", "answer": "head"}
+        own |= trained | recommended(data, "prer-flow", "class")["learner"] | KINDS[kind]
+    elif method == "prer-patches":
+        own |= {"density": {"name": "flow"}, "reencode": False}
+    elif kind == "patches" and learner not in CLOSED_FORMS:
+        own |= KINDS[kind] | {"lr": 1e-3, "batch": "auto", "epochs": "auto"}  # as the head of PRER
+    elif kind:
+        own |= recommended(data, method, "class")["learner"] | KINDS[kind]
     if request.fast and learner not in CLOSED_FORMS:
-        overrides = [*FAST.get(learner, ()), "learner.epochs=20", *overrides]
-    return request.parsed(data, {"stream": {"scenario": "class"}, "learner": own}, f"{data}-{method}-class", overrides)
+        overrides = [*FAST.get(method, FAST.get(learner, ())), "learner.epochs=20", *overrides]
+    return request.parsed(data, {"stream": {"scenario": "class"}, "learner": own}, f"{data}-{named}-class", overrides)
 
 
 def _sizes(request: Request, datas: Sequence[str]) -> dict[Key, Experiment]:
-    sized = [(m, n, f"learner.size={n}") for m in ("replay", "der") for n in SAMPLES]
     return {
-        (data, f"{method}-{n}"): of_method(request, data, method, [change])
+        (data, f"{method}-{size}"): of_method(request, data, method, overrides)
         for data in datas
-        for method, n, change in [*sized, *(("prer", n, f"learner.embedding={n}") for n in EMBEDDINGS[data])]
+        for method, sizes in SIZED_BY.items()
+        for size, overrides in sizes.items()
+    }
+
+
+def _choices(request: Request, datas: Sequence[str]) -> dict[Key, Experiment]:
+    many = replace(request, seeds=request.seeds or str(SIGNIFICANCE_SEEDS))
+    return {
+        (data, f"choice/{name}"): of_method(many, data, "prer", change.overrides)
+        for data in datas
+        for name, change in CHOSEN.items()
     }
 
 
@@ -124,7 +186,7 @@ def _conditions(request: Request, datas: Sequence[str]) -> dict[Key, Experiment]
     found: dict[Key, Experiment] = {}
     for data in datas:
         for name, change in CHANGES.items():
-            unknown = of_method(request, data, "prer", change.overrides)
+            unknown = of_method(request, data, "prer-flow", change.overrides)
             tables = unknown.tables()
             given = merged(tables, {"name": f"{data}-prer-task", "stream": {"scenario": "task"}}, {})
             found |= {(data, f"{name}/class"): unknown, (data, f"{name}/task"): Experiment.parse(given, presets=False)}
@@ -135,7 +197,7 @@ def tables(request: Request, outcomes: Outcomes, asked: Collection[Key] = ()) ->
     """A table for each data set, one of sizes and one of conditions."""
     shown = those(outcomes, asked)
     made = [_of_data(request, shown, data) for data in data_of(shown)]
-    made += [_of_sizes(request, shown), _of_conditions(request, shown)]
+    made += [_of_sizes(request, shown), _of_conditions(request, shown), _of_choices(request, shown)]
     return [table for table in made if table.rows]
 
 
@@ -175,13 +237,10 @@ def _given(outcome: Outcome | None) -> Cell:
     return Value(float(values.mean()), float(values.std(ddof=1)) if len(values) > 1 else None)
 
 
-def sized(outcomes: Outcomes, data: str, method: str) -> list[tuple[int, dict[str, Any]]]:
-    """The sizes of a learner's memory that have run on a data set, with their results."""
-    names = [
-        (name, outcome) for (of, name), outcome in outcomes.items() if of == data and name.startswith(f"{method}-")
-    ]
-    found = [(name.removeprefix(f"{method}-"), result_of(outcome)) for name, outcome in names]
-    return sorted((int(size), result) for size, result in found if result is not None and size.isdigit())
+def sized(outcomes: Outcomes, data: str, method: str) -> list[tuple[str, dict[str, Any]]]:
+    """The sizes of a learner's memory that have run on a data set, in order, with their results."""
+    found = [(size, result_of(outcomes.get((data, f"{method}-{size}")))) for size in SIZED_BY[method]]
+    return [(size, result) for size, result in found if result is not None]
 
 
 def _of_sizes(request: Request, outcomes: Outcomes) -> Table:
@@ -189,12 +248,26 @@ def _of_sizes(request: Request, outcomes: Outcomes) -> Table:
     for data in data_of(outcomes):
         for method in SIZED:
             for size, result in sized(outcomes, data, method):
-                what = f"embedding of {size}" if method == "prer" else f"{size:,} samples"
+                what = WHAT[method].format(*size.split("x"))
                 figure = result["final_accuracy"]
                 kept = Value(result["memory_bytes"][-1] / 1000, digits=0)
                 rows.append([request.title(data), TITLES[method], what, kept, Value(figure["mean"], figure["std"])])
     columns = ["data", "", "memory", "kB kept", "final accuracy"]
     return Table("class-sizes", f"Accuracy against bytes kept, task unknown, {spread(outcomes)}", columns, rows)
+
+
+def _of_choices(request: Request, outcomes: Outcomes) -> Table:
+    own = {key: outcome for key, outcome in outcomes.items() if key[1].startswith("choice/")}
+    rows: list[list[Cell]] = []
+    for data in data_of(own):
+        for name, change in CHOSEN.items():
+            outcome = own.get((data, f"choice/{name}"))
+            if outcome is not None:
+                result = result_of(outcome)
+                kept: Cell = "-" if result is None else Value(result["memory_bytes"][-1] / 1000, digits=0)
+                rows.append([request.title(data), change.what, cell_of(outcome, "final_accuracy"), kept])
+    columns = ["data", "one choice changed", "final accuracy", "kB kept"]
+    return Table("class-choices", f"What PRER's choices are worth, task unknown, {spread(own)}", columns, rows)
 
 
 def _of_conditions(request: Request, outcomes: Outcomes) -> Table:

@@ -9,7 +9,9 @@ from typing import Any
 from prer.presets.tables import TABLES
 
 # If nobody tells the task of a sample, on any data: found on validation data (docs/class-incremental.md).
-NOBODY_TELLS: dict[str, Any] = {"prer": {"labels": "auxiliary", "reencode": False}}
+NOBODY_TELLS: dict[str, Any] = {
+    "prer": {"encoder": "patches", "embedding": "auto", "density": {"name": "mixture"}, "answer": "both"}
+}
 
 
 def experiment_file(data: str, learner: str) -> Path:
@@ -33,7 +35,8 @@ def recommended(data: str, learner: str, scenario: str = "task") -> dict[str, di
             table: {key: value for key, value in tables[table].items() if key not in ("data", "name")}
             for table in ("stream", "learner")
         }
-    shared = {} if learner in CLOSED_FORMS else tables["learner"]
+    alone = learner in (NOBODY_TELLS if scenario == "class" else ()) or learner.split("-")[0] in CLOSED_FORMS
+    shared = {} if alone else tables["learner"]
     return {"stream": dict(tables["stream"]), "learner": {**shared, **tables.get(learner, {})}}
 
 
@@ -48,6 +51,6 @@ def _class_tables(data: str) -> dict[str, Any]:
         return {"stream": {}, "learner": {}} | NOBODY_TELLS
     file = class_file(data)
     if file.exists():
-        return tomllib.loads(file.read_text("utf-8"))
+        return tomllib.loads(file.read_text("utf-8")) | NOBODY_TELLS
     stream = {key: value for key, value in TABLES[data]["stream"].items() if key != "resplit"}
     return {"stream": stream, "learner": TABLES[data]["learner"]} | NOBODY_TELLS
