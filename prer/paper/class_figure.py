@@ -17,9 +17,9 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 NOTHING = 10_000  # bytes; where methods that keep nothing, or less than that, are drawn on a logarithmic axis
-COLOURS = {"prer": "tab:red", "replay": "tab:blue", "der": "tab:green", "joint": "black", "joint-patches": "black"}
+COLOURS = {"prer": "tab:red", "replay": "tab:blue", "der": "tab:green", "joint": "black"}
 COLOURS |= {"slda-patches": "tab:purple", "ranpac-patches": "tab:orange", "prer-flow": "tab:pink"}
-MARKERS = dict(zip(METHODS, "xX+vP<>dsD^123hHo123sDp*.", strict=True))
+MARKERS = dict(zip(METHODS, "xX+vP<>dsD^123hHo123sDp*", strict=True))
 
 
 def write(request: Request, outcomes: Mapping[Key, Outcome], out: Path) -> list[Path]:

@@ -28,11 +28,11 @@ TITLES |= {"prer-patches": "PRER, patches, flow"}
 TITLES |= {
     f"{method}-patches": f"{TITLES[method].removesuffix(', pixels')}, patches" for method in ("ncm", "slda", "ranpac")
 }
-TITLES |= {f"{method}-patches": f"{TITLES[method]}, patches" for method in ("replay", "der", "joint")}
+TITLES |= {f"{method}-patches": f"{TITLES[method]}, patches" for method in ("replay", "der")}
 METHODS = ("naive", "ewc", "si", "lwf-classic", "lwf", "gem", "agem", "er", "replay", "der", "dgr")
 METHODS += ("ncm", "slda", "ranpac", "prer-flow", "prer-network", "joint")  # pixels, or networks that are trained
 METHODS += ("ncm-patches", "slda-patches", "ranpac-patches", "replay-patches", "der-patches", "prer-patches")
-METHODS += ("prer", "joint-patches")
+METHODS += ("prer",)
 MIXTURE = {"name": "mixture"}
 KINDS: dict[str, dict[str, Any]] = {  # what the second part of a method's name sets
     "classic": {"form": "classic"},
