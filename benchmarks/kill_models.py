@@ -120,7 +120,7 @@ def files():
 
 def quietly(work):
     """Work in this process, without its output."""
-    with contextlib.redirect_stdout(io.StringIO()):
+    with contextlib.redirect_stdout(io.StringIO()), contextlib.redirect_stderr(io.StringIO()):
         work()
 
 
