@@ -18,7 +18,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from prer.errors import InputError
+from prer.errors import InputError, RunError
 from prer.learners.base import Learner
 from prer.nn.stacked import stack
 from prer.settings import setting
@@ -120,7 +120,10 @@ class ClosedForm(Learner):
     def scores(self, x: Tensor, head: int) -> Tensor:
         """Scores of a head's outputs [S, B, K]."""
         if self.solution_ is None:
-            self.solution_ = self.solve()
+            try:
+                self.solution_ = self.solve()
+            except torch.linalg.LinAlgError as error:  # of sums that no samples have
+                raise RunError(f"{self.name} has no answer: {error}") from error
         own = [slot for (owner, _), slot in sorted(self.slots_.items()) if owner == head]
         return self.answer(self.solution_, self._flat(x))[..., own]
 

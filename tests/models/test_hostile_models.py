@@ -158,6 +158,17 @@ def test_a_broken_folder_is_refused_in_a_sentence(here, base, case):
     assert taught == asked and again == (shown if undone else "")  # the previous version may be whole
 
 
+@pytest.mark.parametrize("name", ["../outside.safetensors", "OUTSIDE", "folder/model.safetensors", "other.safetensors"])
+def test_tensors_elsewhere_are_not_read_whatever_their_checksum(tmp_path, base, name):
+    files, _ = base("slda")
+    write(tmp_path / "pets", named(name.replace("OUTSIDE", str(tmp_path / "outside.safetensors")))(files))
+    (tmp_path / "pets" / "folder").mkdir()
+    for file in ("outside.safetensors", "pets/folder/model.safetensors", "pets/other.safetensors"):
+        (tmp_path / file).write_bytes(files[TENSORS])
+    with pytest.raises(InputError, match=r"model\.json names no file of tensors"):
+        prer.load(tmp_path / "pets")
+
+
 @pytest.mark.parametrize("name", ["pickle.py", "model.pt", "model.pkl", "state.pt", "sitecustomize.py", "model.py"])
 def test_code_in_the_folder_is_never_run(here, base, name):
     files, lesson = base("slda")
@@ -264,3 +275,14 @@ def test_a_memory_that_does_not_fit_is_a_sentence_and_the_model_stays(tmp_path, 
         hashlib.sha256((tmp_path / "pets" / TENSORS).read_bytes()).hexdigest()
         in (tmp_path / "pets" / ABOUT).read_text()
     )
+
+
+def test_sums_that_no_samples_have_are_a_sentence(tmp_path, base):
+    files, lesson = base("slda")
+    tensors = fuzz.tensors_of(files[TENSORS])
+    dtype, shape, _ = tensors["sums.products"]
+    tensors["sums.products"] = [dtype, shape, np.full(shape, -1e30).tobytes()]
+    write(tmp_path / "pets", signed(files, fuzz.state_of(tensors)))
+    model = prer.load(tmp_path / "pets", "cpu")
+    with pytest.raises(RunError, match=r"slda has no answer: .* singular"):
+        model.predict(lesson[0].drop(columns=lesson[1]))

@@ -242,17 +242,25 @@ def test_missing_data_of_a_task_is_refused(stored, name):
     refused(about, {key: tensor for key, tensor in tensors.items() if key != plain.DATA + name})
 
 
-@pytest.mark.parametrize("method", ["naive", "prer", "slda", "ranpac"])
+@pytest.mark.usefixtures("little_memory")
+@pytest.mark.parametrize("method", ["naive", "prer"])
 def test_networks_larger_than_their_tensors_are_refused_before_they_need_memory(method):
     about, tensors = parts(taught(classifier(method), lesson("ab", 1)).model_)
-    keys = {"naive": ["embedding", "hidden"], "prer": ["embedding", "hidden"], "slda": [], "ranpac": ["size"]}[method]
-    for key in keys:
-        value = [60_000] * 3 if key == "hidden" else 60_000
-        refused(about | {"settings": about["settings"] | {key: value}}, tensors)
-    refused(about | {"seeds": list(range(1000))}, tensors)
     outputs = list(range(10**5))
     wide = about["tasks"][0] | {"labels": outputs, "outputs": outputs, "width": 10**5, "samples": None}
-    refused(about | {"tasks": [wide]}, tensors)
+    wide_layers = {"settings": about["settings"] | {"hidden": [6000] * 3}}
+    for change in (wide_layers, {"seeds": list(range(1000))}, {"tasks": [wide]}):
+        assert refused(about | change, tensors) == "its settings or tasks describe larger networks than its tensors"
+
+
+@pytest.mark.usefixtures("little_memory")
+@pytest.mark.parametrize("method", ["slda", "ncm", "ranpac"])
+def test_sums_larger_than_their_tensors_are_refused(method):
+    about, tensors = parts(taught(classifier(method), lesson("ab", 1)).model_)
+    outputs = list(range(10**4))
+    wide = about["tasks"][0] | {"labels": outputs, "outputs": outputs, "width": 10**4, "samples": None}
+    for change in ({"seeds": list(range(1000))}, {"tasks": [wide]}, {"shape": [5000]}):
+        refused(about | change, tensors)
 
 
 def test_new_tensors_are_counted_together():
