@@ -89,6 +89,7 @@ class PRER(Learner):
         """Build the networks."""
         super().start(shape, seeds, device, observe)
         self.decoder_: Any = decoder_of(self)
+        self.embedded_: Tensor | None = None
         self.density_ = self.new_density()
 
     def new_density(self) -> Density:
@@ -103,6 +104,7 @@ class PRER(Learner):
             self.train_autoencoder(task, past)
         self.train_density(task, past)
         self.train_head(task)
+        self.embedded_ = None
         health.report(self)
 
     @property
@@ -110,8 +112,16 @@ class PRER(Learner):
         """Whether the encoder keeps its weights in the current task."""
         return is_computed(self) or (self.encoder == "rests" and len(self.tasks_) > 1)
 
+    def embedded(self, task: Task) -> tuple[Tensor, Tensor]:
+        """Embeddings [S, n, D] and labels [S, n] of the training part; a computed encoder embeds it once."""
+        rows = task.train_rows(self.address_.seeds)
+        z = self.embed(task, rows) if self.embedded_ is None else self.embedded_
+        self.embedded_ = z if is_computed(self) else None
+        return z, task.y[rows]
+
     def freeze(self) -> Past | None:
         """Freeze copies of the networks that generate the past; None on the first task."""
+        self.embedded_ = None
         self.transient_floats_ = past.floats() if (past := Past.of(self)) else 0
         return past
 
@@ -129,6 +139,8 @@ class PRER(Learner):
         samples, old = task.size[0], range(self.tasks_[-1].start)
         classifier, label_loss = labelling(self, task)
         networks = [*([] if self.rests else [self.encoder_]), self.decoder_, *([classifier] if classifier else [])]
+        known = self.embedded(task)[0] if is_computed(self) else None
+        seeds = torch.arange(len(self.address_.seeds), device=self.address_.device).unsqueeze(1)
 
         def feed(address: Address) -> tuple[Tensor, ...]:
             at, replayed = mixed(self, samples, past.density if past else None, old, address)
@@ -139,14 +151,13 @@ class PRER(Learner):
             at: Tensor, x: Tensor, y: Tensor, moves: Tensor, noise: Tensor, *replayed: Tensor
         ) -> tuple[Tensor, Tensor]:
             y_hat, z_hat = replayed or (None, None)
-            x, real = self.inputs_(task.transformed(x, moves)), y.shape[1]
+            moved = x if known is not None else task.transformed(x, moves)
+            x, real = self.inputs_(moved), y.shape[1]
             if past and z_hat is not None:
                 x = torch.cat([x, past.decode(z_hat)], dim=1)
-            if is_computed(self):  # the decoder alone learns; what it has decoded is not embedded again
-                with torch.no_grad():
-                    z = self.encoder_(x[:, :real])
-                every_z = z if z_hat is None else torch.cat([z, z_hat], dim=1)
-                return (x - self.decoder_(every_z)).square().flatten(2).sum(-1).mean(1), every_z
+            if known is not None:  # the decoder alone learns
+                z = torch.cat([known[seeds, at], *([] if z_hat is None else [z_hat])], dim=1)
+                return (x - self.decoder_(z)).square().flatten(2).sum(-1).mean(1), z
             total, z = self.reconstruction(x, self.reconstructed(real, x.shape[1]))  # Eq. 2
             if z_hat is not None and self.weight and not self.rests:
                 total = total + self.weight * self.distance_between(z_hat, z[:, real:]).mean(1)  # Eq. 3
@@ -176,9 +187,9 @@ class PRER(Learner):
 
     def train_density(self, task: Task, past: Past | None) -> None:
         """Fit the density to the embeddings of the new task and to pseudo-embeddings of all old classes."""
-        rows, first = task.train_rows(self.address_.seeds), self.tasks_[-1].start
-        z, y = self.embed(task, rows), task.y[rows] + first
-        health.check_embeddings(self, z, y, task, rows)
+        z, y = self.embedded(task)
+        y = y + self.tasks_[-1].start
+        health.check_embeddings(self, z, y, task, task.train_rows(self.address_.seeds))
         if past is None and z.shape[1] == 1:  # the flow's norms need two
             z, y = z.repeat(1, 2, 1), y.repeat(1, 2)
         self.add_classes(task, past)
@@ -204,8 +215,8 @@ class PRER(Learner):
         A head shared with earlier tasks also trains on embeddings of those tasks, sampled from the density; a head
         that grows, on as many of each old class as of a new one.
         """
-        rows = task.train_rows(self.address_.seeds)
-        z, y = self.embed(task, rows), task.targets[task.y[rows]]
+        z, y = self.embedded(task)
+        y = task.targets[y]
         seeds = torch.arange(len(z), device=z.device).unsqueeze(1)
         old = [i for i in outputs_of(self, self.head_of_[-1]) if i < self.tasks_[-1].start]
         outputs = torch.tensor([output for of_task in self.outputs_ for output in of_task], device=z.device)

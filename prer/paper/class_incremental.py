@@ -153,8 +153,10 @@ def of_method(request: Request, data: str, method: str, overrides: Sequence[str]
     if learner == "prer" and kind in ("flow", "network"):
         trained = {"encoder": "continues", "answer": "head"}
         own |= trained | recommended(data, "prer-flow", "class")["learner"] | KINDS[kind]
+    elif method == "prer":
+        own |= {"epochs_autoencoder": 0}  # predictions do not depend on the decoder
     elif method == "prer-patches":
-        own |= {"density": {"name": "flow"}, "reencode": False}
+        own |= {"density": {"name": "flow"}, "reencode": False, "epochs_autoencoder": 0}
     elif kind == "patches" and learner not in CLOSED_FORMS:
         own |= KINDS[kind] | {"lr": 1e-3, "batch": "auto", "epochs": "auto"}  # as the head of PRER
     elif kind:

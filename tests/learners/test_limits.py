@@ -36,7 +36,7 @@ def test_the_base_class_has_few_public_methods():
 @pytest.mark.parametrize("name", ["prer.py", "base.py"])
 def test_the_files_that_people_read_first_are_short(name):
     (file,) = (file for file in FILES if file.name == name)
-    assert len(file.read_text("utf-8").splitlines()) < 260
+    assert len(file.read_text("utf-8").splitlines()) < 270
 
 
 @pytest.mark.parametrize("file", FILES, ids=lambda file: file.name)
