@@ -11,6 +11,7 @@ import torch
 from torch import Tensor
 
 from prer.errors import RunError
+from prer.learners.encoding import is_computed
 from prer.streams.task import Task
 
 if TYPE_CHECKING:
@@ -57,6 +58,7 @@ def of_classes(learner: PRER) -> Iterator[dict[str, Any]]:
             agreement = [(output == outputs[c]).float().mean(1).tolist() for output in found]
             event = {"event": "health", "task": now, "class": learner.labels_[c]}
             event |= dict(zip(("agreement", "agreement_decoded"), agreement, strict=True))
+            event |= {"replayed": "embeddings"} if is_computed(learner) else {}
             yield event | {name: values[:, i].tolist() for name, values in figures.items()}
 
 

@@ -60,7 +60,7 @@ class PRER(Learner):
     reencode: bool = setting(True, "the density learns E(D(z)) of old classes, instead of z")
     encoder: Literal["continues", "rests", "patches", "identity"] = setting(
         "continues",
-        "a network that continues to learn, or rests after task 1; or computed from task 1: patches, or inputs as they are",
+        "a network that continues to learn, or rests after task 1; or computed by task 1: patches, inputs as they are",
     )
     answer: Literal["head", "density", "both"] = setting(
         "head", "what predicts: the head, the density by its likelihood, or the product of both"

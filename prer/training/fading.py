@@ -10,8 +10,11 @@ MOST_NAMES = 5  # maximum number of classes named in one warning
 
 
 def agreement(health: Mapping[str, Any]) -> float | None:
-    """Share of a class's decoded samples that the worst seed recognises; a mean would hide that seed. None: unknown."""
-    values = health.get("agreement_decoded")
+    """Share of a class's samples that the worst seed recognises; a mean would hide that seed. None: unknown.
+
+    Samples are decoded first, unless what is learned later depends on sampled embeddings alone.
+    """
+    values = health.get("agreement" if health.get("replayed") == "embeddings" else "agreement_decoded")
     known = isinstance(values, list) and values and all(isinstance(v, (int, float)) and 0 <= v <= 1 for v in values)
     return min(values) if known else None
 

@@ -22,6 +22,11 @@ def test_the_worst_seed_counts(values, worst):
     assert agreement({"agreement_decoded": values}) == worst
 
 
+def test_samples_that_are_replayed_as_embeddings_count_before_decoding():
+    event = {"agreement": [0.95, 0.9], "agreement_decoded": [0.2, 0.1]}
+    assert agreement(event) == 0.1 and agreement(event | {"replayed": "embeddings"}) == 0.9
+
+
 def test_a_class_fades_below_a_limit():
     assert fades(LOW_AGREEMENT - 0.001) and not fades(LOW_AGREEMENT)
 
