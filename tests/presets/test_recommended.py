@@ -45,12 +45,11 @@ def test_all_learners_have_the_papers_networks(data):
         assert all(found["learner"][key] == recommended_value(built_in[key]) for key in same)
 
 
-@pytest.mark.parametrize("data", ["my.npz", "fashion_mnist"])
-def test_if_nobody_tells_the_task_the_autoencoder_of_prer_sees_labels(data):
-    settings = {"labels": "auxiliary", "reencode": False}
-    assert recommended(data, "prer", "class")["learner"].items() >= settings.items()
-    assert not recommended(data, "slda", "class")["learner"]
-    assert not recommended(data, "prer")["learner"].keys() & settings.keys()
+@pytest.mark.parametrize("data", ["my.npz", "fashion_mnist", "digits", *DATA])
+def test_if_nobody_tells_the_task_prer_has_one_default(data):
+    settings = {"encoder": "patches", "embedding": "auto", "density": {"name": "mixture"}, "answer": "both"}
+    assert recommended(data, "prer", "class")["learner"] == settings
+    assert recommended(data, "prer")["learner"].get("encoder", "continues") == "continues"
 
 
 def recommended_value(value):

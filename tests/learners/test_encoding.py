@@ -1,0 +1,129 @@
+"""Which encoder a learner has, and what it is computed from."""
+
+import numpy as np
+import pytest
+import torch
+from sklearn.datasets import load_digits
+
+from prer import NCM, PRER, SLDA, Naive, Replay, Stream, learn
+from prer.errors import InputError
+from prer.learners import encoding
+from prer.nn.computed import Inverse, Patches, Projection
+from prer.nn.networks import Decoder, Encoder
+
+DIGITS = load_digits()
+QUICK = {"epochs": 2, "epochs_autoencoder": 2, "density": "mixture", "answer": "both"}
+
+
+def started(learner, shape):
+    learner.start(shape, (0, 1))
+    return learner
+
+
+def stream(images=True, classes=4, per_task=2):
+    chosen = DIGITS.target < classes
+    x = DIGITS.images[chosen] / 16 if images else DIGITS.data[chosen]
+    return Stream.split(x, DIGITS.target[chosen], classes_per_task=per_task, scenario="class")
+
+
+def fixed(learner):
+    """The encoder's tensors."""
+    return {name: tensor.clone() for name, tensor in learner.state().items() if name.startswith("encoder.")}
+
+
+@pytest.mark.parametrize(
+    ("encoder", "shape", "kind", "decoder", "dimension"),
+    [
+        ("continues", (1, 8, 8), Encoder, Decoder, 50),
+        ("rests", (64,), Encoder, Decoder, 50),
+        ("patches", (1, 8, 8), Patches, Decoder, 50),
+        ("patches", (64,), Projection, Inverse, 50),
+        ("patches", (7,), Projection, Inverse, 7),
+        ("identity", (7,), Projection, Inverse, 7),
+        ("identity", (1, 8, 8), Projection, Inverse, 50),
+    ],
+)
+def test_the_encoder_fits_setting_and_shape(encoder, shape, kind, decoder, dimension):
+    learner = started(PRER(encoder=encoder), shape)
+    assert isinstance(learner.encoder_, kind) and isinstance(learner.decoder_, decoder)
+    z = learner.encoder_(torch.zeros(2, 3, *shape))
+    assert z.shape == (2, 3, dimension) and learner.decoder_(z).shape == (2, 3, *shape)
+    assert learner.dimension_ == learner.density_.dimension == dimension
+
+
+@pytest.mark.parametrize(("shape", "expected"), [((1, 28, 28), 100), ((3, 32, 32), 200), ((300,), 200), ((16,), 16)])
+def test_auto_is_chosen_by_the_shape(shape, expected):
+    assert started(PRER(encoder="patches", embedding="auto"), shape).dimension_ == expected
+
+
+@pytest.mark.parametrize("images", [True, False])
+@pytest.mark.parametrize("name", ["patches", "identity"])
+def test_an_encoder_is_computed_from_the_first_task_alone_and_then_rests(name, images):
+    found = []
+    for classes in (2, 4):
+        learner = PRER(encoder=name, embedding=20, **QUICK)
+        learn(stream(images, classes), learner, seeds=2, warned=True)
+        found.append(fixed(learner))
+    first, later = found
+    assert first.keys() == later.keys() and len(first) >= 3
+    assert all(torch.equal(tensor, later[key]) for key, tensor in first.items())
+
+
+@pytest.mark.parametrize("kind", [Naive, Replay])
+def test_other_learners_train_their_head_on_a_computed_encoder(kind):
+    learner = kind(encoder="patches", epochs=2)
+    learn(stream(), learner, seeds=2, warned=True)
+    alone = kind(encoder="patches", epochs=2)
+    learn(stream(classes=2), alone, seeds=2, warned=True)
+    assert all(torch.equal(tensor, fixed(alone)[key]) for key, tensor in fixed(learner).items())
+
+
+def test_seeds_compute_it_from_their_own_samples():
+    weights = {}
+    for seeds in ([0, 1], [1]):
+        learner = PRER(encoder="patches", **QUICK)
+        learn(stream(classes=2), learner, seeds=seeds, warned=True)
+        weights[len(seeds)] = learner.encoder_.weight
+    assert torch.equal(weights[2][1], weights[1][0]) and not torch.equal(weights[2][0], weights[2][1])
+
+
+def test_closed_forms_sum_over_patches_if_asked():
+    plain, patches = SLDA(), SLDA(encoder="patches", embedding=30)
+    accuracy = [
+        learn(stream(classes=10), learner, seeds=2, warned=True).metrics["final_accuracy"]["mean"]
+        for learner in (plain, patches)
+    ]
+    assert accuracy[1] > accuracy[0]
+    assert plain.sums_.get_buffer("totals").shape == (2, 10, 64)
+    assert patches.sums_.get_buffer("totals").shape == (2, 10, 30)
+    assert not any(name.startswith("encoder") for name in plain.state())
+
+
+def test_settings_without_effect_are_refused():
+    with pytest.raises(InputError, match="embedding"):
+        NCM(embedding=30)
+    NCM(embedding=30, encoder="patches")
+
+
+def test_with_nothing_set_images_of_other_classes_are_told_apart_by_the_default():
+    """One class in the first lesson: filters and directions of it must do for all."""
+    from prer import ContinualClassifier
+
+    model = ContinualClassifier()
+    for label in range(5):
+        own = DIGITS.target == label
+        model.partial_fit(DIGITS.images[own][::2] / 16, DIGITS.target[own][::2])
+    rest = DIGITS.target < 5
+    assert model.score(DIGITS.images[rest][1::2] / 16, DIGITS.target[rest][1::2]) > 0.9
+    assert isinstance(model.model_.learner.encoder_, Patches)
+    assert np.isin(model.classes_, range(5)).all()
+
+
+def test_samples_for_the_computation_are_bounded(monkeypatch):
+    monkeypatch.setattr(encoding, "MOST_SAMPLES", 10)
+    seen = []
+    monkeypatch.setattr(Patches, "start", lambda self, x, address: seen.append(tuple(x.shape)))
+    learner = PRER(encoder="patches", **QUICK)
+    with pytest.raises(Exception, match="collapsed"):
+        learn(stream(classes=2), learner, seeds=2, warned=True)
+    assert seen == [(2, 10, 1, 8, 8)]
