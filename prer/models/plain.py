@@ -89,20 +89,20 @@ def model_of(known: Mapping[str, Any], state: Mapping[str, Tensor], device: str 
 
 
 class AtMost(TorchFunctionMode):
-    """Raise an error as soon as new tensors have more numbers in all than this; their memory is not used before."""
+    """Raise an error before new tensors have more numbers in all than this, and before they need memory."""
 
     def __init__(self, numbers: int) -> None:
         super().__init__()
         self.left = numbers
 
     def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
-        """Call a function of torch, and count what it makes."""
-        result = func(*args, **(kwargs or {}))
+        """Call a function of torch, after what it is going to make was counted."""
         if func in (torch.empty, torch.zeros, torch.ones, torch.randn):
-            self.left -= result.numel()
+            plan = {key: value for key, value in (kwargs or {}).items() if key != "generator"} | {"device": "meta"}
+            self.left -= func(*args, **plan).numel()
             if self.left < 0:
                 raise ValueError("its settings or tasks describe larger networks than its tensors")
-        return result
+        return func(*args, **(kwargs or {}))
 
 
 def own(state: Mapping[str, Tensor]) -> dict[str, Tensor]:

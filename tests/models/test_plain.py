@@ -248,7 +248,7 @@ def test_networks_larger_than_their_tensors_are_refused_before_they_need_memory(
     about, tensors = parts(taught(classifier(method), lesson("ab", 1)).model_)
     outputs = list(range(10**5))
     wide = about["tasks"][0] | {"labels": outputs, "outputs": outputs, "width": 10**5, "samples": None}
-    wide_layers = {"settings": about["settings"] | {"hidden": [6000] * 3}}
+    wide_layers = {"settings": about["settings"] | {"hidden": [60_000] * 3}}
     for change in (wide_layers, {"seeds": list(range(1000))}, {"tasks": [wide]}):
         assert refused(about | change, tensors) == "its settings or tasks describe larger networks than its tensors"
 
@@ -261,6 +261,17 @@ def test_sums_larger_than_their_tensors_are_refused(method):
     wide = about["tasks"][0] | {"labels": outputs, "outputs": outputs, "width": 10**4, "samples": None}
     for change in ({"seeds": list(range(1000))}, {"tasks": [wide]}, {"shape": [5000]}):
         refused(about | change, tensors)
+
+
+@pytest.mark.usefixtures("little_memory")
+@pytest.mark.parametrize("make", [torch.empty, torch.zeros, torch.ones, torch.randn])
+def test_new_tensors_are_counted_before_they_need_memory(make):
+    for size in ((2**40,), ((2**40,),), (2**20, 2**20)):
+        with plain.AtMost(10), pytest.raises(ValueError, match="describe larger networks than its tensors"):
+            make(*size)
+    with plain.AtMost(10):
+        assert make(5, dtype=torch.float64).dtype == torch.float64
+        assert torch.randn(5, generator=torch.Generator()).device.type == "cpu"
 
 
 def test_new_tensors_are_counted_together():
