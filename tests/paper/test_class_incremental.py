@@ -54,7 +54,7 @@ def test_every_experiment_has_the_settings_of_the_scenario():
         assert experiment.name == f"{data}-{method.removesuffix('-flow')}-class"
         expected = recommended(data, method, "class")["learner"]
         chosen = experiment.tables()["learner"]
-        own = {"density"} | (HEAD_ALONE if method in ("replay-patches", "der-patches") else set())
+        own = {"density"} | (HEAD_ALONE if method.endswith("-patches") else set())
         assert {key: chosen[key] for key in expected.keys() - own} == {
             key: expected[key] for key in expected.keys() - own
         }
