@@ -15,7 +15,7 @@ from prer.presets import recommended
 FAST = ("--fast", "--seeds", "2", "--device", "cpu")
 
 
-HEAD_ALONE = {"batch", "epochs", "embedding"}  # only a head is trained, as PRER trains it
+HEAD_ALONE = {"batch", "epochs", "embedding", "channels"}  # only a head is trained, as PRER trains it
 
 
 @pytest.fixture
@@ -37,7 +37,7 @@ def keys(*only, fast=False):
 
 
 def test_only_what_is_named_is_run():
-    choices = 4 * len(tables.CHOSEN)
+    choices = len(tables.CHOSEN_ON) * len(tables.CHOSEN)
     assert len(keys()) == 4 * len(tables.METHODS) + 4 * 5 * 5 + 2 * 2 * len(tables.CHANGES) + choices
     assert keys("mnist", "prer", "slda") == [("mnist", "prer"), ("mnist", "slda")]
     sized = [("cifar10", f"{method}-{size}") for method, sizes in tables.SIZED_BY.items() for size in sizes]
