@@ -184,3 +184,25 @@ def test_damaged_folders_are_those_of_the_record():
         broken = sum(kind[key] for key in ("crashes", "hangs", "tracebacks"))
         counts = [*(kind[key] for key in ("folders", "results", "refused", "failed runs", "wrong results")), broken]
         assert row == [f"{count:,}" for count in counts]
+
+
+def test_damaged_model_folders_are_those_of_the_record():
+    outcomes = ("loaded and taught", "loaded, not taught", "error message")
+    found = record("fuzz_models.json")
+    rows = table(RELIABILITY, "model folder", "folders", *outcomes, "change outside, crash, hang, traceback")
+    assert set(rows) == {*found["kinds"], "all"} and found["faults"] == []
+    assert f"tries {found['total']['folders']:,} distinct folders of nine models" in text_of(RELIABILITY)
+    for name, row in rows.items():
+        kind = found["total"] if name == "all" else found["kinds"][name]
+        broken = sum(kind[key] for key in ("changes outside", "crashes", "hangs", "tracebacks"))
+        counts = [*(kind[key] for key in ("folders", "loaded and taught", "loaded", "refused")), broken]
+        assert row == [f"{count:,}" for count in counts]
+
+
+def test_killed_lessons_are_those_of_the_record():
+    found = record("kill_models.json")
+    rows = table(RELIABILITY, "killed job", "tries", "kills", "old model left", "new model left", "right in the end")
+    assert set(rows) == {*found["jobs"], "all"} and found["faults"] == []
+    for name, row in rows.items():
+        job = found["total"] if name == "all" else found["jobs"][name]
+        assert row == [f"{job[key]:,}" for key in ("tries", "kills", "had the old model", "had the new model", "right")]
