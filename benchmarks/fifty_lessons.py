@@ -109,12 +109,13 @@ def in_one(classes: int, samples: int):
 def a_class(model) -> int:
     """Documented bytes of a class: its entries in the density, and its row of the head."""
     learner = model.model_.learner
-    density = sum(t[0].nbytes // t.shape[1] for name, t in learner.state().items() if name in OF_A_CLASS)
+    classes = len(learner.labels_)
+    density = sum(t[0].nbytes // classes for name, t in learner.state().items() if name in OF_A_CLASS)
     last = learner.heads_[0].layers[2]
     return density + last.weight[0, 0].nbytes + last.bias[0, 0].nbytes
 
 
-OF_A_CLASS = ("density.counts", "density.table")
+OF_A_CLASS = ("density.counts", "density.weights", "density.means", "density.factors")
 
 
 def main() -> None:
