@@ -130,7 +130,10 @@ DIGITS_SECOND = {
 FASTER = {"digits": 2.0}  # factor of learning rates: few samples, so few steps
 OWN_EPOCHS = {"digits": 60, "mnist": 15, "kmnist": 60, "svhn": 30, "cifar10": 25}  # of PRER's and DGR's other phases
 NOW = {"prer": "prer-flow"}  # names that have changed since a record was made
-OMITTED = {"ranpac": {"features": "fourier"}, "ranpac-patches": {"features": "relu"}}  # defaults when they were searched
+OMITTED = {
+    "ranpac": {"features": "fourier"},
+    "ranpac-patches": {"features": "relu"},
+}  # defaults when they were searched
 
 
 def base(data, name, second=False):
