@@ -18,6 +18,7 @@ from prer.settings import setting
 
 ROUNDS = 25  # of expectation maximisation
 FEWEST = 40  # samples of a component
+FEW, AT_ONCE = 8, 2**22  # samples drawn of a component; numbers of factors that are gathered at once
 RIDGE = 1e-3  # added to each variance, in units of their mean
 
 
@@ -50,6 +51,9 @@ class Mixture(Density):
     def __init__(self, dimension: int, components: int, shrinkage: float) -> None:
         super().__init__(dimension)
         self.components, self.shrinkage = components, shrinkage
+        self.centre: tuple[Tensor, tuple[Tensor, Tensor]] | None = (
+            None  # the last result of `_centre`, and of which means
+        )
         self.register_buffer("weights", torch.zeros(0))
         self.register_buffer("means", torch.zeros(0, dimension))
         self.register_buffer("factors", torch.zeros(0, dimension * (dimension + 1) // 2))
@@ -63,7 +67,7 @@ class Mixture(Density):
     @torch.no_grad()
     def start(self, z: Tensor, condition: Tensor) -> None:
         """Fit the components of every class here; an old class with too few embeddings keeps its previous fit."""
-        places, known = self._places(), self.means.shape[1]
+        places, known, self.centre = self._places(), self.means.shape[1], None
         fresh = [c for c, place in enumerate(places) if place.start >= known]
         self._add_components(places[-1].stop - known)
         seen = self.counts[0, : fresh[0]].sum() if fresh else self.counts[0].sum()
@@ -101,7 +105,9 @@ class Mixture(Density):
         """Log-density under the mixture of each sample's class [S, B]."""
         places, found = self._places(), torch.zeros_like(z[..., 0])
         for c in condition.unique().tolist():
-            found = torch.where(condition == c, self._of_class(z, places[c]), found)
+            own = condition == c
+            at = own.any(0).nonzero().squeeze(1)  # where some seed has this class
+            found[:, at] = torch.where(own[:, at], self._of_class(z[:, at], places[c]), found[:, at])
         return found
 
     def log_probs(self, z: Tensor, ids: Sequence[int]) -> Tensor:
@@ -119,9 +125,15 @@ class Mixture(Density):
         S, n = condition.shape
         N, D = self.means.shape[1:]
         chosen = self._choose(condition, noise[..., -1]) + N * torch.arange(S, device=noise.device).unsqueeze(1)
-        order, z = chosen.flatten().argsort(stable=True), noise[..., :D].flatten(0, 1).clone()
-        first = 0
-        for component, count in enumerate(torch.bincount(chosen.flatten(), minlength=S * N).tolist()):
+        chosen, z = chosen.flatten(), noise[..., :D].flatten(0, 1).clone()
+        counts = torch.bincount(chosen, minlength=S * N).tolist()
+        if S * n < FEW * sum(count > 0 for count in counts):  # so that many classes take as long as few
+            for rows in torch.arange(S * n, device=z.device).split(max(1, AT_ONCE // D**2)):
+                mean, packed = (t.flatten(0, 1)[chosen[rows]] for t in (self.means, self.factors))
+                z[rows] = mean + (triangular(packed, D) @ z[rows].unsqueeze(2)).squeeze(2)
+            return z.view(S, n, D)
+        order, first = chosen.argsort(stable=True), 0
+        for component, count in enumerate(counts):
             if count:
                 rows, s, k = order[first : first + count], component // N, component % N
                 z[rows] = self.means[s, k] + z[rows] @ triangular(self.factors[s, k], D).mT
@@ -140,6 +152,11 @@ class Mixture(Density):
         return first[condition] + torch.minimum((of_class < chance).sum(2), sizes[condition] - 1)
 
     def _centre(self) -> tuple[Tensor, Tensor]:
+        if self.centre is None or self.centre[0] is not self.means:
+            self.centre = self.means, self._moments()
+        return self.centre[1]
+
+    def _moments(self) -> tuple[Tensor, Tensor]:
         places = self._places()
         of = torch.tensor([c for c, place in enumerate(places) for _ in place], device=self.means.device)
         share = (self.counts / self.counts.sum(1, keepdim=True))[:, of] * self.weights.exp()

@@ -97,6 +97,17 @@ def test_samples_have_the_distribution_of_their_class():
         assert abs(float(theirs.log_prob(own).mean() - theirs.log_prob(theirs.sample((n,))).mean())) < 0.05
 
 
+def test_few_samples_of_many_components_are_those_that_are_drawn_one_component_at_a_time(monkeypatch):
+    density, _, _ = mixture([400, 200])
+    ids = (torch.arange(30) % 2).expand(2, -1)
+    few = density.sample(ids, seeds(2))
+    monkeypatch.setattr("prer.densities.mixture.AT_ONCE", 4 * D**2)
+    in_parts = density.sample(ids, seeds(2))
+    monkeypatch.setattr("prer.densities.mixture.FEW", 0)
+    assert_close(density.sample(ids, seeds(2)), few)
+    assert_close(in_parts, few)
+
+
 def test_a_lower_temperature_narrows_components_but_chooses_them_alike():
     density, _, _ = mixture([400])
     ids = torch.zeros(2, 2000, dtype=torch.long)
@@ -135,6 +146,8 @@ def test_a_class_without_enough_samples_of_a_refit_keeps_its_fit_and_others_foll
     before = density.means.clone()
     few, many = z[y == 0][:D], z[y == 1] + 5
     density.start(torch.cat([few, many]).expand(2, -1, -1), torch.tensor([0] * D + [1] * 90).expand(2, -1))
+    centre = density._centre()[0]
+    assert centre.mean() > before.mean()
     first = density._places()[0].stop
     assert torch.equal(density.means[:, :first], before[:, :first])
     assert_close(density.means[:, first:].mean() - before[:, first:].mean(), torch.tensor(5.0), 0.3)
@@ -143,6 +156,7 @@ def test_a_class_without_enough_samples_of_a_refit_keeps_its_fit_and_others_foll
 def test_it_knows_the_spread_of_all_its_data():
     density, z, _ = mixture([300, 90], shrinkage=0.0)
     mean, std = density._centre()
+    assert density._centre()[0] is mean
     assert_close(mean[0, 0], z.mean(0), 1e-6)
     assert_close(std[0, 0] / z.std(0), torch.ones(D), 0.01)
 
