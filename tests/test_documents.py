@@ -15,6 +15,7 @@ from support.fake_runs import fake_run
 import prer
 from prer.cli.lesson import lesson_of
 from prer.cli.main import commands
+from prer.densities.base import DensitySettings
 from prer.learners import LEARNERS, registry
 from prer.runs.experiment import Experiment
 from prer.sweeps.sweep import Sweep
@@ -65,7 +66,9 @@ def keys(table, prefix=""):
 @pytest.fixture(scope="module")
 def known():
     """The dotted names of all settings of all learners."""
-    return {key for learner in LEARNERS for key in keys(tables_of(f"learner.name={learner}"))}
+    chosen = [(f"learner.name={learner}",) for learner in LEARNERS]
+    chosen += [("learner.name=prer", f"learner.density={density}") for density in DensitySettings.kinds]
+    return {key for settings in chosen for key in keys(tables_of(*settings))}
 
 
 def section(document, heading):

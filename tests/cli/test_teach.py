@@ -19,7 +19,8 @@ from prer.errors import InputError
 from prer.models import folder as files
 
 SLDA = ("stream.label=kind", "learner.name=slda")
-TINY = ("learner.epochs=1", "learner.epochs_autoencoder=1", "learner.density.epochs=1", "learner.density.blocks=1")
+FLOW = ("learner.encoder=continues", "learner.answer=head", "learner.density=flow", "learner.density.blocks=1")
+TINY = (*FLOW, "learner.epochs=1", "learner.epochs_autoencoder=1", "learner.density.epochs=1")
 
 
 @pytest.fixture
