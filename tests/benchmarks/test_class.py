@@ -117,6 +117,17 @@ def test_the_page_has_what_recentring_is_worth():
         assert row == [f"{np.mean(found[data][answer]):.2f}" for data in ("digits", *DATA)]
 
 
+def test_one_class_at_a_time_loses_less_than_allowed(outcomes):
+    line = json.loads((RECORDS / "ten_lessons.jsonl").read_text())
+    matrices = np.array(line["result"]["confusion"])
+    accuracies = [100 * np.trace(C) / C.sum() for C in matrices]
+    assert len(accuracies) == 5 and line["settings"]["stream"]["classes_per_task"] == 1
+    assert line["result"]["memory_samples"] == [0] * 10
+    said = Value(float(np.mean(accuracies)), float(np.std(accuracies, ddof=1)))
+    assert f"PRER reaches {said} on MNIST" in (ROOT / PAGE).read_text("utf-8")
+    assert said.mean >= result_of(outcomes["mnist", "prer"])["final_accuracy"]["mean"] - 1.5
+
+
 @pytest.mark.parametrize(("file", "row"), [("published_class", "class"), ("published_pixels_cpu", "pixels")])
 def test_our_results_in_published_settings_are_on_the_page(file, row):
     entries = json.loads((RECORDS / f"{file}.json").read_text())["entries"]
