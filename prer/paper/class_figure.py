@@ -47,7 +47,7 @@ def plot(request: Request, outcomes: Mapping[Key, Outcome]) -> Figure:
         for axis in axes[len(datas) :]:
             axis.set_axis_off()
         in_order = {TITLES[method]: named[method] for method in METHODS if method in named}
-        figure.legend(in_order.values(), in_order.keys(), loc="outside lower center", ncols=3 * columns, fontsize=7)
+        figure.legend(in_order.values(), in_order.keys(), loc="outside lower center", ncols=2 * columns, fontsize=7)
         return figure
 
 
@@ -56,11 +56,13 @@ def _panel(axis: Any, outcomes: Mapping[Key, Outcome], data: str) -> dict[str, A
     named = {}
     for method in METHODS:
         look = {"color": COLOURS.get(method, "0.45"), "marker": MARKERS[method]}
+        own = result_of(outcomes.get((data, method)))
         points = [_point(result) for _, result in sized(outcomes, data, method)] if method in SIZED else []
         if points:
+            points = list(dict.fromkeys([*points, *([_point(own)] if own else [])]))
             (named[method],) = axis.plot(*zip(*sorted(points), strict=True), ms=4, lw=1, **look)
-        elif (result := result_of(outcomes.get((data, method)))) is not None:
-            x, y = _point(result)
+        elif own is not None:
+            x, y = _point(own)
             (named[method],) = axis.plot(x, y, ms=6, ls="", **look)
     return named
 

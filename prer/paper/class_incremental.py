@@ -23,7 +23,7 @@ from prer.sweeps.engines.base import Outcome
 TITLES = PAPER_TITLES | {"si": "SI", "lwf": "LWF, rehearsal", "lwf-classic": "LWF, classic", "agem": "A-GEM"}
 TITLES |= {"replay": "Replay", "der": "DER++", "dgr": "DGR", "joint": "Joint"}
 TITLES |= {"ncm": "NCM, pixels", "slda": "SLDA, pixels", "ranpac": "RanPAC, pixels"}
-TITLES |= {"prer-flow": "PRER, trained encoder, flow", "prer-network": "PRER, trained encoder at rest, mixture"}
+TITLES |= {"prer-flow": "PRER, network, flow", "prer-network": "PRER, network, mixture"}
 TITLES |= {"prer-patches": "PRER, patches, flow"}
 TITLES |= {
     f"{method}-patches": f"{TITLES[method].removesuffix(', pixels')}, patches" for method in ("ncm", "slda", "ranpac")
