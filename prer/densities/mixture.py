@@ -73,11 +73,11 @@ class Mixture(Density):
         seen = self.counts[0, : fresh[0]].sum() if fresh else self.counts[0].sum()
         for s, (of_seed, y) in enumerate(zip(z.double(), condition, strict=True)):
             classes = {c: of_seed[y == c] for c in y.unique().tolist()}
-            self._share({c: own for c, own in classes.items() if c in fresh}, s, float(seen))
+            shared = self._share({c: own for c, own in classes.items() if c in fresh}, s, float(seen))
             for c, own in classes.items():
                 if c in fresh or len(own) > self.dimension:
                     place = places[c]
-                    found = components(own, len(place), self.shared[s].double(), self.shrinkage)
+                    found = components(own, len(place), shared, self.shrinkage)
                     for there, new in zip((self.weights, self.means, self.factors), found, strict=True):
                         there[s, place.start : place.stop] = new.to(there)
 
@@ -94,12 +94,17 @@ class Mixture(Density):
             there = getattr(self, name)
             setattr(self, name, torch.cat([there, there.new_zeros(len(there), more, *there.shape[2:])], dim=1))
 
-    def _share(self, fresh: dict[int, Tensor], s: int, seen: float) -> None:
-        """Update a seed's mean covariance by embeddings of new classes; so far it is that of `seen` samples."""
+    def _share(self, fresh: dict[int, Tensor], s: int, seen: float) -> Tensor:
+        """Update a seed's mean covariance by embeddings of new classes, and return it, shrunk towards a sphere.
+
+        So far it is that of `seen` samples.
+        """
         total, count = seen * self.shared[s].double(), seen
         for z in fresh.values():
             total, count = total + len(z) * z.mT.cov(correction=0).view_as(total), count + len(z)
         self.shared[s] = (total / max(count, 1)).to(self.shared)
+        prior, eye = self.dimension, torch.eye(self.dimension).to(total)
+        return (total + prior * (total.trace() / max(count, 1) / self.dimension) * eye) / max(count + prior, 1)
 
     def log_prob(self, z: Tensor, condition: Tensor) -> Tensor:
         """Log-density under the mixture of each sample's class [S, B]."""

@@ -14,6 +14,7 @@ from prer.address import Address
 from prer.nn.clusters import k_means
 
 MOST_PATCHES = 100_000  # from which filters are computed
+FEWEST = 3  # samples for each principal component
 MORE = 10  # directions than asked for, so that those asked for are exact
 NARROWEST = 0.05  # a direction is whitened as if its spread were at least this share of the largest
 
@@ -45,15 +46,17 @@ class Projection(nn.Module):
 
     def _directions(self, x: Tensor, address: Address) -> tuple[Tensor, Tensor, Tensor]:
         mean, std = x.mean(0), x.std(0, correction=0)
-        std = std.clamp_min(1e-3 * std.max() + 1e-12)
+        std = std.clamp_min(0.1 * std.max() + 1e-12)
         D, width = self.basis.shape[-1], min(x.shape[1], self.basis.shape[-1] + MORE)
         off, Q = (x - mean) / std, address.normal(x.shape[1], width)[0]
         for _ in range(6):
             Q = torch.linalg.qr(off.mT @ (off @ Q)).Q
-        _, spread, V = torch.linalg.svd(off @ Q, full_matrices=False)
-        V = torch.linalg.qr(torch.cat([Q @ V.mT, Q], 1)).Q[:, :D]  # of fewer samples than directions, any others
+        V = torch.linalg.svd(off @ Q, full_matrices=False).Vh
+        # Few samples say little about many directions: the others are random ones, whose spread is not underestimated.
+        top, others = (Q @ V.mT)[:, : max(1, len(x) // FEWEST)], (address / "others").normal(x.shape[1], D)[0]
+        V = torch.linalg.qr(torch.cat([top, others], 1)).Q[:, :D]
         V = V * torch.where(V.sum(0) < 0, -1.0, 1.0)  # the sign that a decomposition gives is arbitrary
-        spread = F.pad(spread[:D] / len(x) ** 0.5, (0, max(0, D - len(spread))))
+        spread = (off @ V).square().mean(0).sqrt()
         spread = spread.clamp_min(NARROWEST * spread.max() + 1e-12)
         return mean, std, V / spread
 

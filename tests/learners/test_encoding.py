@@ -119,6 +119,19 @@ def test_with_nothing_set_images_of_other_classes_are_told_apart_by_the_default(
     assert np.isin(model.classes_, range(5)).all()
 
 
+def test_twenty_images_of_each_class_are_enough_for_a_first_lesson():
+    """Far fewer than the directions of an embedding: they must not be those of this noise."""
+    from prer import ContinualClassifier
+
+    rows = [np.random.default_rng(0).permutation(np.flatnonzero(DIGITS.target == c)) for c in range(4)]
+    model = ContinualClassifier()
+    for lesson in (rows[:2], rows[2:]):
+        own = np.concatenate([of_class[:20] for of_class in lesson])
+        model.partial_fit(DIGITS.images[own] / 16, DIGITS.target[own])
+    rest = np.concatenate([of_class[20:120] for of_class in rows])
+    assert model.score(DIGITS.images[rest] / 16, DIGITS.target[rest]) > 0.9
+
+
 def test_samples_for_the_computation_are_bounded(monkeypatch):
     monkeypatch.setattr(encoding, "MOST_SAMPLES", 10)
     seen = []
