@@ -232,7 +232,12 @@ def test_learners_are_all_there_are():
 
 def test_settings_of_the_density_are_all_there_are():
     rows = re.findall(r"^\| (`.*?`) \| ", section("docs/experiments.md", "PRER's settings"), re.MULTILINE)
-    assert {name for row in rows for name in re.findall(r"`(\w+)`", row)} == set(tables_of()["learner"]["density"])
+    assert {name for row in rows for name in re.findall(r"`(\w+)`", row)} == set().union(
+        *(
+            tables_of("learner.name=prer", f"learner.density={kind}")["learner"]["density"]
+            for kind in DensitySettings.kinds
+        )
+    )
 
 
 def test_settings_of_the_variant_are_those_that_prer_has_not():

@@ -28,6 +28,7 @@ HELPERS = {
     "streams/transforms.py": "no transform: the samples stay as they are",
     "presets/auto.py": "the numbers of epochs and samples",
     "nn/stacked.py": "layers, as those of torch",
+    "learners/encoding.py": "builds the encoder",
     "learners/memory.py": "an empty memory is counted",
     "learners/interfaces.py": "the size of that memory",
     "training/computing.py": "the number of threads and the size of batches for inference",

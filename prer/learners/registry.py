@@ -66,8 +66,8 @@ def register(cls: Kind) -> Kind:
         >>> @register
         ... @dataclass(kw_only=True)
         ... class Mine(Learner):
-        ...     name = "mine"
-        >>> find("mine") is Mine
+        ...     name = "registered-mine"
+        >>> find("registered-mine") is Mine
         True
     """
     if cls not in (*LEARNERS.values(), *ABLATION.values()):

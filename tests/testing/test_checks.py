@@ -63,7 +63,7 @@ class Seedless(Naive):
     name = "seedless"
 
     def start(self, shape, seeds, device="cpu", observe=None):
-        super().start(shape, [7] * len(seeds), device, observe)
+        super().start(shape, range(7, 7 + len(seeds)), device, observe)
 
 
 @dataclass(kw_only=True)
