@@ -48,7 +48,9 @@ def of_torch(density, c, s=0):
 def test_without_shrinkage_it_is_the_maximum_that_scikit_learn_finds():
     z = groups(600)
     weights, means, packed = components(z, 3, torch.eye(D, dtype=z.dtype), 0.0)
-    theirs = GaussianMixture(3, reg_covar=0, tol=1e-5, max_iter=500, means_init=means.numpy()).fit(z.numpy())
+    theirs = GaussianMixture(3, random_state=0, reg_covar=0, tol=1e-5, max_iter=500, means_init=means.numpy()).fit(
+        z.numpy()
+    )
     order = [int(np.argmin(((theirs.means_ - mean) ** 2).sum(1))) for mean in means.numpy()]
     assert sorted(order) == [0, 1, 2]
     assert_close(means, torch.from_numpy(theirs.means_[order]), 0.1)
