@@ -10,7 +10,6 @@ address space above what the worker needs to start. Nothing may appear or change
 kinds of which there are few, such as pickles, have fewer cases.
 """
 
-import argparse
 import hashlib
 import json
 import os
@@ -22,7 +21,7 @@ from collections import Counter
 from pathlib import Path
 
 import numpy as np
-from fuzz_runs import ROOM
+from fuzz_runs import ROOM, run
 from worker import Worker, answer, noted, shared
 
 sys.path.append(str(Path(__file__).resolve().parents[1] / "tests"))
@@ -54,22 +53,6 @@ def judge(path, name, lessons):
     if beside != {folder.name: "", MINE: MINE}:
         return "changes outside", str(beside)
     return "refused" if said[0] else "loaded and taught" if not said[2] else "loaded", " | ".join(filter(None, said))
-
-
-def main():
-    parser = argparse.ArgumentParser()
-    parser.add_argument("--count", type=int, default=2800)
-    parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("--seconds", type=float, default=20.0)
-    parser.add_argument("--workers", type=int, default=2)
-    parser.add_argument("--only", help="the number of one case to repeat")
-    parser.add_argument("--json")
-    parser.add_argument("--worker", action="store_true", help=argparse.SUPPRESS)
-    options = parser.parse_args()
-    if options.worker:
-        work()
-    else:
-        fuzz(options)
 
 
 def fuzz(options):
@@ -128,4 +111,4 @@ def fuzz(options):
 OUTCOMES = ("loaded and taught", "loaded", "refused")
 
 if __name__ == "__main__":
-    main()
+    run(work, fuzz, 2800)

@@ -487,9 +487,10 @@ ACTIONS = {"resume": resume, "force": lambda folder: resume(folder, force=True),
 # -- the record ----------------------------------------------------------------------------------------------------------
 
 
-def main():
+def run(work, fuzz, count):
+    """Work on folders, or make them and judge what happens, as the command line says."""
     parser = argparse.ArgumentParser()
-    parser.add_argument("--count", type=int, default=10_000)
+    parser.add_argument("--count", type=int, default=count)
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--seconds", type=float, default=20.0)
     parser.add_argument("--workers", type=int, default=2)
@@ -569,4 +570,4 @@ def fuzz(options):
 
 
 if __name__ == "__main__":
-    main()
+    run(work, fuzz, 10_000)

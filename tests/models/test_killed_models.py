@@ -1,33 +1,29 @@
 """Lessons that are killed leave the old model or the new one; benchmarks/kill_models.py does far more."""
 
-import json
 import os
-import subprocess
-import sys
-from pathlib import Path
 
 import pytest
-from support.commands import environment
+from support.commands import killed
 
-SCRIPT = Path(__file__).parents[2] / "benchmarks" / "kill_models.py"
 pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="the script forks processes, to save their imports")
-
-
-def killed(folder, *options):
-    """What the script has measured; it found no folder with another model."""
-    file = folder / "measured.json"
-    command = [sys.executable, str(SCRIPT), "--json", str(file), *options]
-    done = subprocess.run(command, env=environment(), capture_output=True, text=True)
-    assert file.exists(), done.stdout + done.stderr
-    measured = json.loads(file.read_text())
-    assert measured["faults"] == []
-    assert done.returncode == 0
-    return measured["jobs"]
 
 
 def test_a_killed_lesson_leaves_the_old_model_or_the_new_one(tmp_path):
     jobs = ["teach, first lesson", "teach, third lesson", "save"]
-    found = killed(tmp_path, "--learners", "slda", "--random", "3", "--every", "13", "--workers", "1", "--jobs", *jobs)
+    found = killed(
+        "kill_models.py",
+        tmp_path,
+        "--learners",
+        "slda",
+        "--random",
+        "3",
+        "--every",
+        "13",
+        "--workers",
+        "1",
+        "--jobs",
+        *jobs,
+    )
     assert set(found) == {*(f"{job}, at calls" for job in jobs), "teach, third lesson, at random"}
     for way, job in found.items():
         assert job["right"] == job["tries"] >= 3
@@ -37,6 +33,6 @@ def test_a_killed_lesson_leaves_the_old_model_or_the_new_one(tmp_path):
 
 @pytest.mark.slow
 def test_a_lesson_of_any_learner_that_dies_at_any_call_leaves_the_old_model_or_the_new_one(tmp_path):
-    found = killed(tmp_path, "--random", "10")
+    found = killed("kill_models.py", tmp_path, "--random", "10")["jobs"]
     assert all(job["right"] == job["tries"] for job in found.values())
     assert sum(job["kills"] for job in found.values()) > 200

@@ -1,28 +1,11 @@
 """Killed and resumed processes end in the same state, to the last bit; benchmarks/kill_runs.py does far more."""
 
-import json
 import os
-import subprocess
-import sys
-from pathlib import Path
 
 import pytest
-from support.commands import environment
+from support.commands import killed
 
-SCRIPT = Path(__file__).parents[2] / "benchmarks" / "kill_runs.py"
 pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="the script forks processes, to save their imports")
-
-
-def killed(folder, *options):
-    """What the script has measured; it found no run that ended differently."""
-    file = folder / "measured.json"
-    command = [sys.executable, str(SCRIPT), "--json", str(file), *options]
-    done = subprocess.run(command, env=environment(), capture_output=True, text=True)
-    assert file.exists(), done.stdout + done.stderr
-    measured = json.loads(file.read_text())
-    assert measured["faults"] == []
-    assert done.returncode == 0
-    return measured
 
 
 @pytest.fixture(scope="module")
@@ -30,7 +13,7 @@ def measured(tmp_path_factory):
     """Kills at random on three streams, and at every call of the second checkpoint: one process, which imports once."""
     at_random = ["--prer", "3", "--others", "1", "--learners", "prer", "si", "dgr", "replay"]
     at_calls = ["--faults", "si", "--checkpoints", "2"]
-    return killed(tmp_path_factory.mktemp("killed"), *at_random, *at_calls, "--workers", "1")
+    return killed("kill_runs.py", tmp_path_factory.mktemp("killed"), *at_random, *at_calls, "--workers", "1")
 
 
 def test_runs_killed_at_random_end_as_if_never_stopped(measured):
@@ -50,6 +33,6 @@ def test_a_run_that_dies_at_any_call_of_a_checkpoint_ends_as_if_never_stopped(me
 @pytest.mark.slow
 def test_a_run_that_dies_at_any_other_call_ends_as_if_never_stopped(tmp_path):
     options = ["--prer", "0", "--others", "0", "--faults", "naive", "--checkpoints", "0", "1", "-1"]
-    total = killed(tmp_path, *options)["calls"]["total"]
+    total = killed("kill_runs.py", tmp_path, *options)["calls"]["total"]
     assert total["runs"] == total["equal digests"] == total["equal in all"]
     assert total["kills in beginning"] and total["kills in training"] and total["kills in ending"]

@@ -185,3 +185,16 @@ def printed(*arguments, **more):
     done = python(*arguments, **more)
     assert (done.returncode, done.stderr) == (0, "")
     return done.stdout
+
+
+def killed(script, folder, *options):
+    """What a script of benchmarks/ that kills processes has measured; it found no fault."""
+    file = folder / "measured.json"
+    path = Path(__file__).parents[2] / "benchmarks" / script
+    command = [sys.executable, str(path), "--json", str(file), *options]
+    done = subprocess.run(command, env=environment(), capture_output=True, text=True)
+    assert file.exists(), done.stdout + done.stderr
+    measured = json.loads(file.read_text())
+    assert measured["faults"] == []
+    assert done.returncode == 0
+    return measured
