@@ -51,9 +51,7 @@ class Mixture(Density):
     def __init__(self, dimension: int, components: int, shrinkage: float) -> None:
         super().__init__(dimension)
         self.components, self.shrinkage = components, shrinkage
-        self.centre: tuple[Tensor, tuple[Tensor, Tensor]] | None = (
-            None  # the last result of `_centre`, and of which means
-        )
+        self.centre: tuple[Tensor, tuple[Tensor, Tensor]] | None = None  # component means, and what follows from them
         self.register_buffer("weights", torch.zeros(0))
         self.register_buffer("means", torch.zeros(0, dimension))
         self.register_buffer("factors", torch.zeros(0, dimension * (dimension + 1) // 2))
@@ -82,7 +80,7 @@ class Mixture(Density):
                         there[s, place.start : place.stop] = new.to(there)
 
     def _places(self) -> list[range]:
-        """The components of each class, of which there are as many as its samples allow."""
+        """The components of each class: as many as its samples allow."""
         found: list[range] = []
         for count in self.counts[0].tolist():
             first = found[-1].stop if found else 0

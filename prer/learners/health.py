@@ -38,6 +38,7 @@ def of_classes(learner: PRER) -> Iterator[dict[str, Any]]:
     now, old = len(learner.tasks_) - 1, learner.tasks_[-1].start
     address = learner.address_ / now / "health"
     looked_at = sorted({*address.permutation(old)[0, :MOST_OLD].tolist(), *learner.tasks_[-1]})
+    by_density = learner.answer == "density"  # otherwise by the head alone, whose time does not grow with the classes
     task_of = [task for task, classes in enumerate(learner.tasks_) for _ in classes]
     outputs = [output for of_task in learner.outputs_ for output in of_task]
     for first in range(0, len(looked_at), CLASSES_AT_ONCE):
@@ -54,8 +55,9 @@ def of_classes(learner: PRER) -> Iterator[dict[str, Any]]:
         figures = {name: values.unflatten(1, (-1, SAMPLES)).mean(2) for name, values in each.items()}
         for i, (c, *of_class) in enumerate(zip(classes, *(t.split(SAMPLES, 1) for t in (z, again)), strict=True)):
             head = learner.head_of_[task_of[c]]
-            by = learner.scores_of if learner.answer == "density" else lambda z, head: learner.heads_[head](z)  # fast
-            found = [by(z, head).argmax(-1) for z in of_class]
+            found = [
+                (learner.scores_of(z, head) if by_density else learner.heads_[head](z)).argmax(-1) for z in of_class
+            ]
             agreement = [(output == outputs[c]).float().mean(1).tolist() for output in found]
             event = {"event": "health", "task": now, "class": learner.labels_[c]}
             event |= dict(zip(("agreement", "agreement_decoded"), agreement, strict=True))

@@ -150,8 +150,7 @@ class PRER(Learner):
             at: Tensor, x: Tensor, y: Tensor, moves: Tensor, noise: Tensor, *replayed: Tensor
         ) -> tuple[Tensor, Tensor]:
             y_hat, z_hat = replayed or (None, None)
-            moved = x if known is not None else task.transformed(x, moves)
-            x, real = self.inputs_(moved), y.shape[1]
+            x, real = self.inputs_(x if known is not None else task.transformed(x, moves)), y.shape[1]
             if past and z_hat is not None:
                 x = torch.cat([x, past.decode(z_hat)], dim=1)
             if known is not None:  # the decoder alone learns
@@ -192,11 +191,9 @@ class PRER(Learner):
         if past is None and z.shape[1] == 1:  # the flow's norms need two
             z, y = z.repeat(1, 2, 1), y.repeat(1, 2)
         self.add_classes(task, past)
-        kept = is_computed(self) and not isinstance(
-            self.density, TrainedDensity
-        )  # what is known of old classes is kept
-        address = self.address_ / (len(self.tasks_) - 1) / "flow"
-        every_z, every_y = (z, y) if kept else with_past(self, z, y, past, address)
+        every_z, every_y = z, y
+        if not is_computed(self) or isinstance(self.density, TrainedDensity):  # others keep old classes as they are
+            every_z, every_y = with_past(self, z, y, past, self.address_ / (len(self.tasks_) - 1) / "flow")
         self.density_.start(every_z, every_y)
         if isinstance(self.density, TrainedDensity):
             maximise_likelihood(self, self.density, z, y, past, self.density.jitter * every_z.std(1, keepdim=True))

@@ -174,14 +174,11 @@ class ContinualClassifier(ClassifierMixin, BaseEstimator):
             raise InputError(f"method={shown(method, 40)}: give the name of a learner, its class, or a learner")
         learner = replace(method) if isinstance(method, Learner) else _recommended(method, self.scenario)
         first = self.random_state
-        try:
-            first = (
-                first
-                if isinstance(first, (int, np.integer))
-                else int(check_random_state(first).randint(2**31 - 1 - MOST_SEEDS))
-            )
-        except ValueError:
-            first = -1
+        if not isinstance(first, (int, np.integer)):
+            try:
+                first = int(check_random_state(first).randint(2**31 - 1 - MOST_SEEDS))
+            except ValueError:
+                first = -1
         if first < 0:
             raise InputError(f"random_state={self.random_state!r}: give a number of 0 or more, a RandomState, or None")
         if not isinstance(self.ensemble, (int, np.integer)) or not 1 <= self.ensemble <= MOST_SEEDS:
@@ -410,9 +407,8 @@ def _array(x: Any, estimator: Any) -> np.ndarray:
 def _labels(y: Any) -> np.ndarray:
     """Labels as whole numbers or texts."""
     y = y.detach().cpu().numpy() if isinstance(y, Tensor) else y
-    y = (
-        np.array(y, dtype=object) if isinstance(y, (list, tuple)) else y
-    )  # NumPy would make texts of numbers among texts
+    if isinstance(y, (list, tuple)):
+        y = np.array(y, dtype=object)  # otherwise NumPy makes texts of numbers among texts
     try:
         y = column_or_1d(y, warn=True)
         with np.errstate(invalid="ignore"):  # it casts NaN

@@ -4,7 +4,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
 
 import torch
 import torch.nn.functional as F
@@ -41,8 +42,8 @@ class Projection(nn.Module):
     def start(self, samples: Iterable[Tensor], address: Address) -> None:
         """Compute the directions from each seed's inputs [n, ...]."""
         if self.rotates:
-            found = [self._directions(x.flatten(1), at) for x, at in zip(samples, each_seed(address), strict=True)]
-            self.mean, self.std, self.basis = (torch.stack(part) for part in zip(*found, strict=True))
+            inputs = (x.flatten(1) for x in samples)
+            self.mean, self.std, self.basis = of_each_seed(self._directions, inputs, address)
 
     def _directions(self, x: Tensor, address: Address) -> tuple[Tensor, Tensor, Tensor]:
         mean, std = x.mean(0), x.std(0, correction=0)
@@ -102,8 +103,7 @@ class Patches(nn.Module):
     def start(self, samples: Iterable[Tensor], address: Address) -> None:
         """Compute filters and principal components from each seed's images [n, C, H, W] in [0, 1]."""
         images = list(samples)
-        found = [self._filters(x, at) for x, at in zip(images, each_seed(address / "filters"), strict=True)]
-        self.weight, self.bias = (torch.stack(part) for part in zip(*found, strict=True))
+        self.weight, self.bias = of_each_seed(self._filters, images, address / "filters")
         self.components.start((self._features(x, s) for s, x in enumerate(images)), address / "components")
 
     def _filters(self, x: Tensor, address: Address) -> tuple[Tensor, Tensor]:
@@ -162,9 +162,13 @@ def at_once(x: Tensor) -> int:
     return 1024 if x.is_cuda else 16
 
 
-def each_seed(address: Address) -> Iterator[Address]:
-    """The same address for one seed at a time."""
-    return (Address((seed,), address.device, address.place) for seed in address.seeds)
+def of_each_seed(
+    compute: Callable[[Tensor, Address], tuple[Tensor, ...]], samples: Iterable[Tensor], address: Address
+) -> list[Tensor]:
+    """The tensors that are computed from each seed's samples, with that seed's randomness, stacked."""
+    alone = (replace(address, seeds=(seed,)) for seed in address.seeds)
+    found = [compute(x, at) for x, at in zip(samples, alone, strict=True)]
+    return [torch.stack(part) for part in zip(*found, strict=True)]
 
 
 class Inverse(nn.Module):

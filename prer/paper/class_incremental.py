@@ -26,19 +26,18 @@ TITLES |= {"ncm": "NCM, pixels", "slda": "SLDA, pixels", "ranpac": "RanPAC, pixe
 TITLES |= {"prer-flow": "PRER, network, flow", "prer-network": "PRER, network, mixture"}
 TITLES |= {"prer-patches": "PRER, patches, flow"}
 TITLES |= {
-    f"{method}-patches": f"{TITLES[method].removesuffix(', pixels')}, patches" for method in ("ncm", "slda", "ranpac")
+    f"{method}-patches": f"{TITLES[method].removesuffix(', pixels')}, patches"
+    for method in ("ncm", "slda", "ranpac", "replay", "der")
 }
-TITLES |= {f"{method}-patches": f"{TITLES[method]}, patches" for method in ("replay", "der")}
 METHODS = ("naive", "ewc", "si", "lwf-classic", "lwf", "gem", "agem", "er", "replay", "der", "dgr")
 METHODS += ("ncm", "slda", "ranpac", "prer-flow", "prer-network", "joint")  # pixels, or networks that are trained
 METHODS += ("ncm-patches", "slda-patches", "ranpac-patches", "replay-patches", "der-patches", "prer-patches")
 METHODS += ("prer",)
-MIXTURE = {"name": "mixture"}
 KINDS: dict[str, dict[str, Any]] = {  # what the second part of a method's name sets
     "classic": {"form": "classic"},
     "patches": {"encoder": "patches", "embedding": "auto"},
     "flow": {},
-    "network": {"encoder": "rests", "labels": "none", "density": MIXTURE, "answer": "both"},
+    "network": {"encoder": "rests", "labels": "none", "density": {"name": "mixture"}, "answer": "both"},
 }
 SIZES, CONDITION, CHOICES = "sizes", "condition", "choices"  # the other tables
 NAMES = (*METHODS, SIZES, CONDITION, CHOICES)  # that --only may have besides data sets
@@ -61,7 +60,7 @@ PUBLISHED: dict[str, dict[str, tuple[float, str]]] = {
 BESIDE = {"mnist": "A VAE for each class has 93.79 (a)", "cifar10": "A VAE for each class has 56.03 (a)"}
 
 SAMPLES = (100, 300, 1000, 3000, 10_000)  # sizes of the memories of replay and DER++
-MIXTURES = ("25x1", "50x4", "100x4", "100x16", "200x16")  # numbers of an embedding, components of a class
+MIXTURES = ((25, 1), (50, 4), (100, 4), (100, 16), (200, 16))  # numbers of an embedding, components of a class
 SIZED = ("replay", "der", "slda-patches", "ranpac-patches", "prer")
 NO_DECODER = "learner.epochs_autoencoder=0"  # of an encoder that is computed, the decoder does not change predictions
 SIZED_BY: dict[str, Mapping[str, Sequence[str]]] = {  # the settings of each size
@@ -69,9 +68,7 @@ SIZED_BY: dict[str, Mapping[str, Sequence[str]]] = {  # the settings of each siz
     "slda-patches": {str(n): (f"learner.embedding={n}",) for n in (25, 50, 100, 200, 400)},
     "ranpac-patches": {str(n): (f"learner.size={n}",) for n in (250, 500, 1000, 2000, 4000)},
     "prer": {
-        size: (NO_DECODER, "learner.embedding={}".format(*of), "learner.density.components={1}".format(*of))
-        for size in MIXTURES
-        if (of := size.split("x"))
+        f"{D}x{K}": (NO_DECODER, f"learner.embedding={D}", f"learner.density.components={K}") for D, K in MIXTURES
     },
 }
 # Less training, for a smoke test on the digits.
