@@ -82,6 +82,7 @@ FAST = {
 WITHOUT_DECODER = ("svhn", "cifar10")  # where training it takes long, and no prediction depends on it
 WHAT = {"replay": "{} samples", "der": "{} samples", "slda-patches": "embedding of {}"}
 WHAT |= {"ranpac-patches": "{} random features", "prer": "embedding of {}, {} components a class"}
+LONGER = {"mnist": 40, "kmnist": 80, "svhn": 40, "cifar10": 30}  # epochs of a flow over patches; by default 10 or 20
 CONDITIONED = ("mnist", "cifar10")  # data sets of the table about PRER's condition
 
 
@@ -120,6 +121,10 @@ CHOSEN = {
     ),
     "density-gaussian": Change("density: one Gaussian for each class", ("learner.density=gaussian", NO_DECODER)),
     "density-flow": Change("density: a flow", ("learner.density=flow", "learner.reencode=false", NO_DECODER)),
+    "density-longer": Change(
+        "density: a flow, fitted four times as long",
+        ("learner.density=flow", "learner.density.epochs=80", "learner.reencode=false", NO_DECODER),
+    ),
     "components": Change("at most 4 components for each class, not 16", ("learner.density.components=4", NO_DECODER)),
     "shrinkage": Change("covariances are not shrunk", ("learner.density.shrinkage=0", NO_DECODER)),
     "answer-head": Change("answer: the head alone", ("learner.answer=head", NO_DECODER)),
@@ -152,10 +157,9 @@ def of_method(request: Request, data: str, method: str, overrides: Sequence[str]
     if learner == "prer" and kind in ("flow", "network"):
         trained = {"encoder": "continues", "answer": "head"}
         own |= trained | recommended(data, "prer-flow", "class")["learner"] | KINDS[kind]
-    elif method == "prer":
+    elif learner == "prer":
         own |= {"epochs_autoencoder": 0} if data in WITHOUT_DECODER else {}
-    elif method == "prer-patches":
-        own |= {"density": {"name": "flow"}, "reencode": False}
+        own |= {"density": {"name": "flow", "epochs": LONGER.get(data, "auto")}, "reencode": False} if kind else {}
     elif kind == "patches" and learner not in CLOSED_FORMS:
         own |= KINDS[kind] | {"lr": 1e-3, "batch": "auto", "epochs": "auto"}  # as the head of PRER
     elif kind:

@@ -1,0 +1,91 @@
+"""Streams of many lessons, of 100 classes, and of classes of very different sizes; nobody tells the task.
+
+    python benchmarks/many_classes.py RUNS cifar100=FOLDER/cifar100-40k letter=FOLDER/letter.csv [--workers N] [--minutes M]
+                                      [--seeds N] [--only letter,uneven]
+    python benchmarks/paper_records.py pack RUNS FILE
+
+The streams are `letter` (13 tasks of two letters), `lessons` (MNIST, ten lessons of one digit), `cifar100` (10 tasks of ten
+classes) and `uneven`: MNIST with 5,000 images of class 0 and, falling by the same factor from class to class, 50 of class 9.
+Its test part is the official one. PRER and the closed forms have their defaults; learners that train a network have the
+settings that a search found on the data set beside (`LIKE`). After `--minutes`, no run is started.
+"""
+
+import argparse
+import time
+from pathlib import Path
+
+import numpy as np
+
+from prer.runs.experiment import Experiment
+from prer.streams.config import StreamConfig
+from prer.sweeps.engines.local import Local
+
+MOST, LEAST = 5000, 50  # images of the largest and of the smallest class
+LIKE = {"letter": "digits", "lessons": "mnist", "cifar100": "cifar10", "uneven": "mnist"}
+STREAM = {"letter": 2, "lessons": 1, "cifar100": 10, "uneven": 2}  # classes in a task
+PATCHES = {"encoder": "patches", "embedding": "auto"}
+AS_PRER = {"lr": 1e-3, "batch": "auto", "epochs": "auto"}  # the head that PRER has
+PRER = {"name": "prer", "epochs_autoencoder": 0}  # no prediction depends on the decoder
+SLDA, RANPAC, REPLAY, JOINT = ({"name": name} for name in ("slda", "ranpac", "replay", "joint"))
+OF_LETTERS = {"prer": PRER, "slda": SLDA, "ranpac": RANPAC, "replay": REPLAY | AS_PRER, "joint": JOINT | AS_PRER}
+OF_IMAGES = {"prer": PRER, "slda": SLDA, "slda-patches": SLDA | PATCHES, "ranpac-patches": RANPAC | PATCHES}
+SMALL = PRER | {"embedding": 100, "density": {"name": "mixture", "components": 1}}
+METHODS = {
+    "letter": OF_LETTERS,
+    "lessons": {"prer": PRER},
+    "cifar100": OF_IMAGES | {"prer-small": SMALL, "replay": REPLAY | {"size": 1000}},
+    "uneven": OF_IMAGES | {"replay-patches": REPLAY | {"size": 1000} | PATCHES | AS_PRER, "joint": JOINT},
+}
+BALANCED = ("prer", "replay-patches")  # on uneven classes, these run with `stream.balance`, too
+
+
+def experiments(paths, seeds, only):
+    """The experiment of every method on every stream, by name."""
+    found = {}
+    for stream in only:
+        about = {"scenario": "class", "classes_per_task": STREAM[stream], "data": str(paths.get(stream, LIKE[stream]))}
+        for method, learner in METHODS[stream].items():
+            tables = {"name": f"{stream}-{method}", "seeds": seeds, "like": LIKE[stream], "stream": about}
+            found[stream, method] = Experiment.parse(tables | {"learner": learner})
+            if stream == "uneven" and method in BALANCED:
+                balanced = tables | {"name": f"{stream}-{method}-balanced", "stream": about | {"balance": True}}
+                found[stream, f"{method}-balanced"] = Experiment.parse(balanced | {"learner": learner})
+    return found
+
+
+def uneven(path):
+    """Write MNIST with classes of very different sizes, the first images of each class."""
+    data = StreamConfig(data="mnist").read()
+    x, y, trained = np.asarray(data.x)[:, 0], data.y, len(data.y) - data.tests
+    sizes = np.geomspace(MOST, LEAST, 10).round().astype(int)
+    kept = np.concatenate([np.flatnonzero(y[:trained] == label)[:size] for label, size in enumerate(sizes)])
+    arrays = {"x_train": x[kept], "y_train": y[kept], "x_test": x[trained:], "y_test": y[trained:]}
+    np.savez(path, **arrays)
+    return path
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("runs", type=Path)
+    parser.add_argument("paths", nargs="*", help="NAME=PATH of cifar100 and letter")
+    parser.add_argument("--workers", type=int, default=1)
+    parser.add_argument("--minutes", type=float, default=600.0)
+    parser.add_argument("--seeds", type=int, default=5)
+    parser.add_argument("--only", default=",".join(STREAM))
+    options = parser.parse_args()
+    options.runs.mkdir(parents=True, exist_ok=True)
+    paths, only = dict(text.split("=", 1) for text in options.paths), options.only.split(",")
+    if "uneven" in only:
+        paths["uneven"] = uneven(options.runs / "uneven.npz")
+    begin = time.perf_counter()
+    runs = Local(options.workers).run(experiments(paths, options.seeds, only).values(), options.runs)
+    for outcome in runs:
+        result = outcome.folder.result
+        figure = outcome.error or f"{result['final_accuracy']['mean']:.2f}, {result['memory_bytes'][-1] / 1000:,.0f} kB"
+        print(f"{outcome.experiment.name}: {figure}, after {time.perf_counter() - begin:.0f} s", flush=True)
+        if time.perf_counter() - begin > 60 * options.minutes:
+            runs.waiting.clear()
+
+
+if __name__ == "__main__":
+    main()
