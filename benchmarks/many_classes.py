@@ -6,8 +6,8 @@
 
 The streams are `letter` (13 tasks of two letters), `lessons` (MNIST, ten lessons of one digit), `cifar100` (10 tasks of ten
 classes) and `uneven`: MNIST with 5,000 images of class 0 and, falling by the same factor from class to class, 50 of class 9.
-Its test part is the official one. PRER and the closed forms have their defaults; learners that train a network have the
-settings that a search found on the data set beside (`LIKE`). After `--minutes`, no run is started.
+Its test part is the official one. PRER has its defaults, as all learners have on the letters. Elsewhere the others have the
+settings that a search found on a similar data set (`LIKE`). After `--minutes`, no run is started.
 """
 
 import argparse
@@ -16,41 +16,43 @@ from pathlib import Path
 
 import numpy as np
 
+from prer.presets import CLOSED_FORMS, recommended
 from prer.runs.experiment import Experiment
 from prer.streams.config import StreamConfig
 from prer.sweeps.engines.local import Local
 
 MOST, LEAST = 5000, 50  # images of the largest and of the smallest class
-LIKE = {"letter": "digits", "lessons": "mnist", "cifar100": "cifar10", "uneven": "mnist"}
+LIKE = {"lessons": "mnist", "cifar100": "cifar10", "uneven": "mnist"}
 STREAM = {"letter": 2, "lessons": 1, "cifar100": 10, "uneven": 2}  # classes in a task
-PATCHES = {"encoder": "patches", "embedding": "auto"}
-AS_PRER = {"lr": 1e-3, "batch": "auto", "epochs": "auto"}  # the head that PRER has
-PRER = {"name": "prer", "epochs_autoencoder": 0}  # no prediction depends on the decoder
-SLDA, RANPAC, REPLAY, JOINT = ({"name": name} for name in ("slda", "ranpac", "replay", "joint"))
-OF_LETTERS = {"prer": PRER, "slda": SLDA, "ranpac": RANPAC, "replay": REPLAY | AS_PRER, "joint": JOINT | AS_PRER}
-OF_IMAGES = {"prer": PRER, "slda": SLDA, "slda-patches": SLDA | PATCHES, "ranpac-patches": RANPAC | PATCHES}
-SMALL = PRER | {"embedding": 100, "density": {"name": "mixture", "components": 1}}
-METHODS = {
-    "letter": OF_LETTERS,
-    "lessons": {"prer": PRER},
-    "cifar100": OF_IMAGES | {"prer-small": SMALL, "replay": REPLAY | {"size": 1000}},
-    "uneven": OF_IMAGES | {"replay-patches": REPLAY | {"size": 1000} | PATCHES | AS_PRER, "joint": JOINT},
+KINDS = {  # what the second part of a method's name sets, and "prer"
+    "prer": {"epochs_autoencoder": 0},  # no prediction depends on the decoder
+    "patches": {"encoder": "patches", "embedding": "auto"},
+    "small": {"embedding": 100, "density": {"name": "mixture", "components": 1}},
+    "balanced": {},  # with `stream.balance`
 }
-BALANCED = ("prer", "replay-patches")  # on uneven classes, these run with `stream.balance`, too
+AS_PRER = {"lr": 1e-3, "batch": "auto", "epochs": "auto"}  # the head that PRER has
+CLOSED = ("slda", "slda-patches", "ranpac", "ranpac-patches")
+METHODS = {
+    "letter": ("prer", "slda", "ranpac", "replay", "joint"),
+    "lessons": ("prer",),
+    "cifar100": ("prer", "prer-small", *CLOSED, "replay"),
+    "uneven": ("prer", "prer-balanced", *CLOSED, "replay-patches", "replay-patches-balanced", "joint"),
+}
 
 
-def experiments(paths, seeds, only):
-    """The experiment of every method on every stream, by name."""
-    found = {}
-    for stream in only:
-        about = {"scenario": "class", "classes_per_task": STREAM[stream], "data": str(paths.get(stream, LIKE[stream]))}
-        for method, learner in METHODS[stream].items():
-            tables = {"name": f"{stream}-{method}", "seeds": seeds, "like": LIKE[stream], "stream": about}
-            found[stream, method] = Experiment.parse(tables | {"learner": learner})
-            if stream == "uneven" and method in BALANCED:
-                balanced = tables | {"name": f"{stream}-{method}-balanced", "stream": about | {"balance": True}}
-                found[stream, f"{method}-balanced"] = Experiment.parse(balanced | {"learner": learner})
-    return found
+def experiment(stream, method, seeds, path):
+    """The experiment of a method on a stream."""
+    name, *kinds = method.split("-")
+    about = {"scenario": "class", "classes_per_task": STREAM[stream], "data": str(path)}
+    about |= {"balance": True} if "balanced" in kinds else {}
+    learner = {"name": name}
+    if stream in LIKE and name != "prer":
+        found = method if name in CLOSED_FORMS else name
+        learner |= recommended(LIKE[stream], found, "class")["learner"]
+    for kind in (name, *kinds):
+        learner |= KINDS.get(kind, {})
+    learner |= AS_PRER if method.startswith("replay-patches") else {}
+    return Experiment.parse({"name": f"{stream}-{method}", "seeds": seeds, "stream": about, "learner": learner})
 
 
 def uneven(path):
@@ -78,7 +80,9 @@ def main():
     if "uneven" in only:
         paths["uneven"] = uneven(options.runs / "uneven.npz")
     begin = time.perf_counter()
-    runs = Local(options.workers).run(experiments(paths, options.seeds, only).values(), options.runs)
+    wanted = [(stream, method) for stream in only for method in METHODS[stream]]
+    found = [experiment(*key, options.seeds, paths.get(key[0], LIKE.get(key[0]))) for key in wanted]
+    runs = Local(options.workers).run(found, options.runs)
     for outcome in runs:
         result = outcome.folder.result
         figure = outcome.error or f"{result['final_accuracy']['mean']:.2f}, {result['memory_bytes'][-1] / 1000:,.0f} kB"
