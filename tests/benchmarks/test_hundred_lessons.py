@@ -1,4 +1,4 @@
-"""docs/benchmarks.md and docs/models.md say what the records of fifty lessons say. Nothing is timed here."""
+"""docs/benchmarks.md and docs/models.md say what the record of many lessons says. Nothing is timed here."""
 
 import json
 import re
@@ -12,7 +12,7 @@ from support.documents import table, text_of
 
 import prer
 
-fifty = script("fifty_lessons")
+lessons = script("hundred_lessons")
 QUICK = {"epochs": 1, "encoder": "patches", "embedding": "auto", "density": "mixture", "answer": "both"}
 COLUMNS = ("samples of a class", "late over early", "lowest", "highest", "correct, %")
 GROWTH = r"a class takes ([\d,]+) bytes in the mixture and a row of the head, ([\d,]+) bytes"
@@ -76,7 +76,7 @@ def test_the_page_on_models_says_the_same(record):
 
 
 def test_lessons_are_the_same_in_every_process_and_differ_from_each_other():
-    (x, y), (again, _), (other, _) = (fifty.lesson(number, 60) for number in (3, 3, 4))
+    (x, y), (again, _), (other, _) = (lessons.lesson(number, 60) for number in (3, 3, 4))
     assert np.array_equal(x, again) and not np.array_equal(x, other)
     assert x.shape == (60, 20) and set(y) == {"class 3"}
 
@@ -85,10 +85,10 @@ def test_a_class_takes_the_documented_bytes_and_more_samples_of_it_an_entry(tmp_
     model, sizes = prer.ContinualClassifier(prer.PRER(**QUICK)), []
     for number in (0, 1, 2, 1):  # the last one brings more of a known class
         with pytest.warns(UserWarning):
-            model.partial_fit(*fifty.lesson(number, 640))
+            model.partial_fit(*lessons.lesson(number, 640))
         if number == 2:
-            documented = fifty.a_class(model)
-        sizes.append(fifty.bytes_of_tensors(model.save(tmp_path / "model")))
+            documented = lessons.a_class(model)
+        sizes.append(lessons.bytes_of_tensors(model.save(tmp_path / "model")))
     new, other, known = (b - a for a, b in pairwise(sizes))
     assert new == other == documented == sum(numbers(GROWTH, text_of("docs/models.md")))
     assert known == numbers(GROWTH, text_of("docs/models.md"))[0]
@@ -98,14 +98,15 @@ def test_a_class_takes_the_documented_bytes_and_more_samples_of_it_an_entry(tmp_
 def test_the_script_teaches_in_processes_and_in_turn(monkeypatch, tmp_path, capsys):
     """With a method that trains nothing."""
     monkeypatch.chdir(ROOT)
-    monkeypatch.setattr(fifty, "ONE", fifty.ONE.replace("ContinualClassifier(", "ContinualClassifier('slda', "))
-    monkeypatch.setattr(fifty, "EARLY", 1)
-    monkeypatch.setattr(fifty, "CALLS", 1)
-    found = fifty.in_processes(tmp_path / "model", 3, 30)
-    turn = fifty.in_turn(tmp_path, 3, 30)
-    assert [len(of) for of in found.values()] == [3, 3, 3] and [len(of) for of in turn["seconds"].values()] == [1, 1]
+    monkeypatch.setattr(lessons, "ONE", lessons.ONE.replace("ContinualClassifier(", "ContinualClassifier('slda', "))
+    monkeypatch.setattr(lessons, "EARLY", 1)
+    monkeypatch.setattr(lessons, "CALLS", 1)
+    found = lessons.in_processes(tmp_path / "model", 3, 30)
+    turn = lessons.in_turn(tmp_path, 3, 30)
+    assert [len(of) for of in found.values()] == [3] * 4 and [len(of) for of in turn["seconds"].values()] == [1, 1]
+    assert turn["step_milliseconds"] == {"early": [0], "late": [0]}  # slda has no steps
     whole = prer.ContinualClassifier("slda")
     for number in range(3):
-        whole.partial_fit(*fifty.lesson(number, 30))
+        whole.partial_fit(*lessons.lesson(number, 30))
     assert turn["digest"] == whole.state_digest_ == prer.load(tmp_path / "model").state_digest_
     assert "lesson 3: " in capsys.readouterr().out
