@@ -13,11 +13,12 @@ from prer.settings import values_of
 
 if TYPE_CHECKING:
     from prer.data.arrays import Data
+    from prer.data.entry import Progress
     from prer.models.model import Model
     from prer.runs.experiment import Experiment
 
 OF_A_LESSON = ("balance", "validation")  # settings of [stream] that each lesson chooses
-OF_A_MODEL = ("label", "size", "fit", "missing", "scenario")  # those that the first lesson fixes
+OF_A_MODEL = ("label", "size", "fit", "missing", "features", "text", "scenario")  # those that the first lesson fixes
 
 
 @dataclass(frozen=True)
@@ -48,7 +49,8 @@ class Lesson:
     def _check(self, model: Model, path: Path) -> None:
         """Refuse settings that differ from those that the first lesson has fixed."""
         asked, learner, reading = self.experiment, model.learner, model.reading
-        fixed = {f"stream.{key}": getattr(reading, key) for key in ("label", "size", "fit", "missing")}
+        fixed = {f"stream.{key}": getattr(reading, key) for key in ("label", "size", "fit", "missing", "text")}
+        fixed |= {"stream.features": reading.extractor}
         fixed |= {"stream.scenario": model.scenario, "seeds": model.seeds, "learner.name": learner.name}
         fixed |= {f"learner.{key}": value for key, value in values_of(learner).items()}
         now = {f"stream.{key}": getattr(asked.stream, key) for key in OF_A_MODEL} | {"seeds": asked.seeds}
@@ -58,11 +60,11 @@ class Lesson:
             if key not in fixed or now[key] != fixed[key]:
                 raise InputError(f"{key} was fixed by the first lesson of {path}; leave it out, or make a new model")
 
-    def read(self, model: Model) -> Data:
+    def read(self, model: Model, progress: Progress) -> Data:
         """The validated samples and labels, read as those of the model."""
         from prer.data.arrays import as_pair
 
-        data = self.experiment.stream.read(model.reading if model.tasks else None)
+        data = self.experiment.stream.read(model.reading if model.tasks else None, progress)
         x, y = as_pair(data)
         return data._replace(x=x, y=y)
 

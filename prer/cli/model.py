@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from contextlib import ExitStack
+from contextlib import ExitStack, nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -65,10 +65,13 @@ def teach(
     prer teach pets tuesday.csv
     prer teach pets photos stream.size=32 learner.name=slda
     prer teach pets wednesday.csv stream.validation=0.1 stream.balance=true
+    prer teach tickets monday.csv stream.text=text stream.features=minilm
     """
+    from prer.data.entry import silent
     from prer.models import folder
     from prer.models.teaching import teach
     from prer.terminal.console import new_console, warn
+    from prer.terminal.downloads import Downloads
     from prer.terminal.models import show_lesson
     from prer.terminal.progress import LessonDisplay
 
@@ -76,7 +79,8 @@ def teach(
     lesson = lesson_of(settings, data, seeds, device)
     with folder.writing(model):
         known, version = lesson.model(model)
-        read = lesson.read(known)
+        with nullcontext(silent) if quiet else Downloads(console) as progress:
+            read = lesson.read(known, progress)
 
         def begin(learned: Task) -> Observer:
             phases = known.learner.phases(*learned.size)
@@ -116,12 +120,15 @@ def predict(model: Path, data: Path, task: int | None, proba: bool, file: Path |
     from prer.disk import check_output, write_output
     from prer.models.folder import load
     from prer.models.samples import samples
+    from prer.terminal.console import new_console
+    from prer.terminal.downloads import Downloads
 
     if file is not None:
         check_output(file, "-o")
     known = load(model)
     _check_views(known)
-    x, y, names = samples(data, known.reading)
+    with Downloads(new_console(stderr=True)) as progress:
+        x, y, names = samples(data, known.reading, known.device, progress)
     log, answers = known.log_probabilities(x, task), known.answers(task)
     if task is None and len(known.learner.heads_) > 1:
         note = "no --task given: the flow predicts the class, which is less accurate than the head of a task"
@@ -171,11 +178,13 @@ def score(model: Path, data: str, task: int | None) -> None:
     from prer.models import folder
     from prer.models.teaching import count_right, now
     from prer.terminal.console import new_console
+    from prer.terminal.downloads import Downloads
     from prer.terminal.models import show_score
 
     known = folder.load(model)
     _check_views(known)
-    read = lesson_of((), data, None, None).read(known)
+    with Downloads(new_console()) as progress:
+        read = lesson_of((), data, None, None).read(known, progress)
     x, y = (part[-read.tests :] if read.tests else part for part in (read.x, read.y))
     counts = count_right(known, x, y.tolist(), task)
     right, total = (sum(of) for of in zip(*counts.values(), strict=True))
@@ -239,4 +248,7 @@ def sample(
     from prer.models.folder import load
     from prer.models.samples import write
 
-    echo(f"Written: {write(load(model).sample(label, count, task, seed, noise_seed), label, file)}")
+    known = load(model)
+    echo(f"Written: {write(known.sample(label, count, task, seed, noise_seed), label, file)}")
+    if known.reading.extractor:
+        echo(f"These are features ({known.reading.extractor}), not {known.reading.inputs}: no decoder is learned.")

@@ -3,17 +3,23 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Protocol
 
 from prer.errors import InputError
 
-Progress = Callable[[str, int, int], None]  # called with the name of the download, bytes done, bytes in total
+
+class Progress(Protocol):
+    """What is called while data is downloaded, or while its features are computed."""
+
+    def __call__(self, what: str, done: int, total: int, unit: str = "bytes") -> None:
+        """Show how much is done, in these units."""
+        ...
 
 
-def silent(what: str, done: int, total: int) -> None:
-    """Show no progress of a download."""
+def silent(what: str, done: int, total: int, unit: str = "bytes") -> None:
+    """Show no progress."""
 
 
 @dataclass(frozen=True)

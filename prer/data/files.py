@@ -50,6 +50,8 @@ def read(
     fit: Fit = "resize",
     missing: Missing = "error",
     only: Sequence[str] = (),
+    text: str | None = None,
+    part: str = "",
     known: Reading | None = None,
 ) -> Data:
     """Read all samples and labels of a file or folder.
@@ -61,16 +63,24 @@ def read(
         fit: how images are fitted to that size, "resize" or "pad".
         missing: for tables and arrays of vectors, "error", or "median" to fill missing numbers.
         only: names of the files to use in a folder; empty: all.
+        text: column of texts in a table; empty: that of `known`, the one called "text", or the only one besides the
+            label; None: no column holds texts.
+        part: column of such a table that tells training rows ("train") from test rows ("test").
         known: how earlier data was read, to learn more; this data is then read in the same way, and `size`, `fit` and
             `missing` have no effect.
     """
     with _readable(path):
         folder = path.is_dir()
         kind = "" if folder else _kind(path)
-        for key, given, kinds in (("label", label, TABLES), ("missing", missing != "error", (*TABLES, "zip"))):
+        text = known.text if text is None and known and known.inputs == "texts" else text
+        for key, given, kinds in (
+            ("label", label, TABLES),
+            ("text", text is not None, TABLES),
+            ("missing", missing != "error", (*TABLES, "zip")),
+        ):
             if given and kind not in kinds:
                 raise _no_table(path, key)
-        asked = Asked(label, missing, known)
+        asked = Asked(label, missing, known, text=text, part=part)
         size, fit = (known.size, known.fit) if known else (size, fit)
         data = _read_folder(path, size, fit, only, asked) if folder else _read_file(path, kind, size, fit, asked)
         if known and kind not in TABLES:
@@ -88,7 +98,7 @@ def read_new(path: Path, known: Reading) -> Data:
 
     Besides everything `read` accepts: a .npy array, an .npz with x alone, one image, and images outside class folders.
     """
-    asked = Asked(known=known, learning=False)
+    asked = Asked(known=known, learning=False, text=known.text if known.inputs == "texts" else None)
     with _readable(path):
         if path.is_dir():
             return _read_folder(path, known.size, known.fit, (), asked)
@@ -101,7 +111,7 @@ def read_new(path: Path, known: Reading) -> Data:
 
 def _no_table(path: Path, key: str) -> InputError:
     what = f"{shown(path)}: stream.{key} applies only to tables, and this is not a table; leave it out"
-    return InputError(what if key == "label" else what.replace("to tables", "to tables and vectors"))
+    return InputError(what if key != "missing" else what.replace("to tables", "to tables and vectors"))
 
 
 def _as_known(path: Path, data: Data, known: Reading) -> Data:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import Any, Literal, Self
 
 import numpy as np
@@ -15,8 +15,10 @@ from prer.errors import InputError
 from prer.settings import build, setting
 from prer.text import shown
 
+OF_FEATURES = ("extractor", "weights", "inputs", "text")
 MOST = 5  # maximum number of columns that a message lists
 Missing = Literal["error", "median"]
+Inputs = Literal["", "texts", "images", "vectors"]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -33,13 +35,19 @@ class Reading:
     )
     missing: Missing = setting("error", "missing values: error, or median (of the column; text: no category)")
     medians: tuple[float, ...] = setting((), "median of each column, or of each feature if they have no names")
+    extractor: str = setting("", "name of the feature extractor; empty: the samples are used as they are")
+    weights: str = setting("", "sha256 of its weights; empty for a function")
+    inputs: Inputs = setting("", "what the feature extractor was given")
+    text: str = setting("", "column of texts of a table")
 
     @classmethod
     def of(cls, table: Mapping[str, Any], shape: Sequence[int]) -> Self:
         """Parse and validate the table of a model file, which anybody may have written."""
         reading = build(cls, {**table, "shape": shape}, "reading", {})
         reading._check_table()
-        if reading.size and reading.shape[1:] != (reading.size, reading.size):
+        if bool(reading.extractor) != bool(reading.inputs) or (reading.extractor and len(reading.shape) != 1):
+            raise ValueError("reading.extractor, reading.inputs and the shape of samples do not belong together")
+        if reading.size and not reading.extractor and reading.shape[1:] != (reading.size, reading.size):
             raise ValueError(f"reading.size is {reading.size}, but samples have shape {reading.shape}")
         return reading
 
@@ -81,8 +89,14 @@ class Reading:
         return np.where(holes, medians.astype(x.dtype), x)
 
     def to_json(self) -> dict[str, Any]:
-        """All settings but the shape, which a model file stores elsewhere."""
-        return {key: value for key, value in asdict(self).items() if key != "shape"}
+        """All settings but the shape, which a model file stores elsewhere; those of features only if there are any."""
+        left_out = ("shape", *(() if self.extractor else OF_FEATURES))
+        return {key: value for key, value in asdict(self).items() if key not in left_out}
+
+    @property
+    def before(self) -> Reading:
+        """How samples are read before their features are computed."""
+        return replace(self, extractor="", weights="", shape=()) if self.extractor else self
 
     def label_in(self, names: Sequence[str], in_file: bool = True) -> int | None:
         """Index of the label column in a table to predict, or None; all other columns must be the model's."""

@@ -36,6 +36,8 @@ class Asked(NamedTuple):
     missing: Missing = "error"  # for a table that fixes the reading
     known: Reading | None = None  # how earlier data was read, if this table is to be read in the same way
     learning: bool = True  # labels are required
+    text: str | None = None  # the column of texts; empty: that of `known`, or the only one; None: no column holds texts
+    part: str = ""  # the column that tells training rows from test rows (texts)
     ways: Ways = FILES
 
     @property

@@ -48,8 +48,9 @@ class Learner(ABC):
 
     channels: tuple[int, ...] = setting((12, 24, 48), "filters of each convolution (images)", low=1, high=65_536)
     hidden: tuple[int, ...] = setting((128, 64), "width of each hidden layer (vectors)", low=1, high=65_536)
-    encoder: Literal["continues", "patches", "identity"] = setting(
-        "continues", "a network that is trained; or patches of images, or inputs as they are, computed from task 1"
+    encoder: Literal["continues", "patches", "identity", "random"] = setting(
+        "continues",
+        "a network that is trained; or patches of images, inputs as they are, or a random projection, set by task 1",
     )
     embedding: int | Auto = setting(50, "size of the embedding z; auto: by the shape of a sample", low=2, high=65_536)
     normalise: bool = setting(False, "standardise each channel of images, by the first task's statistics")

@@ -5,6 +5,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from torch import nn
@@ -23,7 +24,7 @@ MOST_SAMPLES = 5000  # of the first task, from which an encoder is computed
 
 def is_computed(learner: Learner) -> bool:
     """Whether the encoder is computed from the first task, and never trained."""
-    return learner.encoder in ("patches", "identity")
+    return learner.encoder in ("patches", "identity", "random")
 
 
 def dimension_of(learner: Learner) -> int:
@@ -40,7 +41,7 @@ def encoder_of(learner: Learner) -> Any:
             return learner._build(Encoder, normalise=learner.normalise)()
         if _of_patches(learner):
             return Patches(learner.shape_, learner.dimension_)
-        return Projection(math.prod(learner.shape_), learner.dimension_)
+        return Projection(math.prod(learner.shape_), learner.dimension_, learner.encoder == "random")
 
     return stack(build, learner.address_ / "encoder")
 
@@ -50,6 +51,23 @@ def decoder_of(learner: Learner) -> Any:
     if isinstance(learner.encoder_, Projection):
         return Inverse(learner.encoder_, learner.shape_).eval()
     return stack(learner._build(Decoder), learner.address_ / "decoder")
+
+
+def about_encoder(learner: Learner, shape: Sequence[int], features: str = "") -> str:
+    """How vectors of this shape become embeddings, in a sentence; empty for images, and for a network that is trained.
+
+    Args:
+        learner: the learner.
+        shape: shape of a sample.
+        features: name of the feature extractor, if there is one.
+    """
+    if len(shape) != 1 or not is_computed(learner):
+        return ""
+    size = embedding_of(learner.embedding, shape)
+    how = "random directions" if learner.encoder == "random" else "principal components of the first lesson"
+    to = f" and projected on {size} {how}" if size < shape[0] else ""
+    what = f"{shape[0]:,} numbers" + (f" (features of {features})" if features else "")
+    return f"A sample is a vector of {what}; it is standardised{to}, and no encoder is trained."
 
 
 def begin(learner: Learner, task: Task) -> None:

@@ -58,9 +58,9 @@ class PRER(Learner):
     )
     label_weight: float = setting(1.0, "weight of that loss", low=0)
     reencode: bool = setting(True, "the density learns E(D(z)) of old classes, instead of z")
-    encoder: Literal["continues", "rests", "patches", "identity"] = setting(
+    encoder: Literal["continues", "rests", "patches", "identity", "random"] = setting(
         "continues",
-        "a network that continues to learn, or rests after task 1; or computed by task 1: patches, inputs as they are",
+        "a network that continues to learn, or rests after task 1; or patches, inputs as they are, a random projection",
     )
     answer: Literal["head", "density", "both"] = setting(
         "head", "what predicts: the head, the density by its likelihood, or the product of both"

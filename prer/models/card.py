@@ -154,7 +154,7 @@ def taught(model: Model, *, name: str, file: str) -> str:
         seeds=len(model.seeds),
         s="s" * (len(model.seeds) > 1),
         version=__version__,
-        shape="x".join(map(str, model.learner.shape_)),
+        shape=_shape(model),
         classes=len(set(model.labels)),
         lessons=len(model.tasks),
         s_lessons="s" * (len(model.tasks) > 1),
@@ -164,6 +164,14 @@ def taught(model: Model, *, name: str, file: str) -> str:
         sample=f"    prer sample MODEL --class {label} -n 16\n" if isinstance(model.learner, Generates) else "",
         file=file,
     )
+
+
+def _shape(model: Model) -> str:
+    """The shape of a sample, and what its numbers are."""
+    shape, reading = "x".join(map(str, model.learner.shape_)), model.reading
+    if not reading.extractor:
+        return shape
+    return f"{shape}, the features that {_escaped(reading.extractor)} computes from {reading.inputs}"
 
 
 def _escaped(text: object) -> str:

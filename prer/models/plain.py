@@ -20,7 +20,7 @@ from prer.settings import build, values_of
 from prer.streams.task import Chosen, Label, Scenario, Task, Together
 from prer.version import __version__
 
-FORMAT = 2  # of the plain values; those of format 1 have no number
+FORMAT = 3  # of the plain values: 3 with a feature extractor, and 2 without; those of format 1 have no number
 DATA = "data."  # prefix of the names of tensors with the data of tasks, if these are the learner's memory
 DTYPES = {torch.uint8: "uint8", torch.float32: "float32"}  # of samples
 FREE = 2**24  # numbers that networks may have whatever the tensors are
@@ -35,7 +35,7 @@ def about(model: Model) -> dict[str, Any]:
         for task, lesson in zip(model.tasks, model.lessons, strict=True)
     ]
     return {
-        "format": FORMAT,
+        "format": FORMAT if model.reading.extractor else FORMAT - 1,
         "learner": model.learner.name,
         "settings": values_of(model.learner),
         "seeds": model.seeds,

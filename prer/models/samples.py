@@ -14,11 +14,14 @@ import torch
 from safetensors.torch import save
 from torch import Tensor
 
+from prer.data.entry import Progress, silent
 from prer.data.files import find, read_new
 from prer.data.grid import grid
 from prer.data.reading import Reading
 from prer.disk import durable, write_output
 from prer.errors import InputError
+from prer.features.extraction import extracted
+from prer.features.named import extractor_of
 from prer.learners.base import Learner
 from prer.learners.interfaces import Generates
 from prer.text import shown
@@ -27,11 +30,19 @@ SAMPLES = 8  # samples of each class that are saved for inspection
 MOST_CLASSES = 20  # the oldest: people want to see what has been remembered longest
 
 
-def samples(file: Path, known: Reading) -> tuple[Any, np.ndarray | None, tuple[str, ...]]:
-    """Samples of a file or folder, read as a model's data was read; their labels or None; and the names of images."""
+def samples(
+    file: Path, known: Reading, device: str = "cpu", progress: Progress = silent
+) -> tuple[Any, np.ndarray | None, tuple[str, ...]]:
+    """Samples of a file or folder, read as a model's data was read; their labels or None; and the names of images.
+
+    If the model learns features, they are computed.
+    """
     if find(str(file)) is None:
         raise InputError(f"{shown(file)} does not exist; give a file or folder with samples to predict")
-    data = read_new(file, known)
+    extractor = extractor_of(known, None, device)
+    data = read_new(file, known.before)
+    if extractor is not None:
+        data = extracted(data._replace(reading=known.before), extractor, progress=progress)
     return data.x, data.y if len(data.y) else None, data.names
 
 

@@ -23,16 +23,17 @@ NARROWEST = 0.05  # a direction is whitened as if its spread were at least this 
 class Projection(nn.Module):
     """Vectors as they are; if they have more than `embedding` numbers, their whitened principal components.
 
-    The directions are those of the first task (randomised subspace iteration; Halko, Martinsson and Tropp 2011).
+    The directions are those of the first task (randomised subspace iteration; Halko, Martinsson and Tropp 2011), or
+    random ones, which do not depend on it.
     """
 
     mean: Tensor
     std: Tensor
     basis: Tensor
 
-    def __init__(self, features: int, embedding: int) -> None:
+    def __init__(self, features: int, embedding: int, random: bool = False) -> None:
         super().__init__()
-        self.rotates = features > embedding
+        self.rotates, self.random = features > embedding, random
         features = features if self.rotates else 0
         self.register_buffer("mean", torch.zeros(features))
         self.register_buffer("std", torch.ones(features))
@@ -54,7 +55,8 @@ class Projection(nn.Module):
             Q = torch.linalg.qr(off.mT @ (off @ Q)).Q
         V = torch.linalg.svd(off @ Q, full_matrices=False).Vh
         # Few samples say little about many directions: the others are random ones, whose spread is not underestimated.
-        top, others = (Q @ V.mT)[:, : max(1, len(x) // FEWEST)], (address / "others").normal(x.shape[1], D)[0]
+        most = 0 if self.random else max(1, len(x) // FEWEST)
+        top, others = (Q @ V.mT)[:, :most], (address / "others").normal(x.shape[1], D)[0]
         V = torch.linalg.qr(torch.cat([top, others], 1)).Q[:, :D]
         V = V * torch.where(V.sum(0) < 0, -1.0, 1.0)  # the sign that a decomposition gives is arbitrary
         spread = (off @ V).square().mean(0).sqrt()

@@ -12,6 +12,8 @@ from prer.presets.tables import TABLES
 NOBODY_TELLS: dict[str, Any] = {
     "prer": {"encoder": "patches", "embedding": "auto", "density": {"name": "mixture"}, "answer": "both"}
 }
+# Over features of a pretrained network, whether the task is told or not.
+OF_FEATURES: dict[str, Any] = {"prer": NOBODY_TELLS["prer"] | {"encoder": "identity"}}
 
 
 def experiment_file(data: str, learner: str) -> Path:
@@ -23,9 +25,18 @@ SAME = {"prer-variant": "prer"}  # learners with the settings of another one
 CLOSED_FORMS = ("ncm", "slda", "ranpac")  # they have no network, and so none of the settings that learners share
 
 
-def recommended(data: str, learner: str, scenario: str = "task") -> dict[str, dict[str, Any]]:
-    """The settings recommended for a data set and a learner, as tables of an experiment; few for other data."""
+def recommended(data: str, learner: str, scenario: str = "task", features: bool = False) -> dict[str, dict[str, Any]]:
+    """The settings recommended for a data set and a learner, as tables of an experiment; few for other data.
+
+    Args:
+        data: name of the data set; empty: any data.
+        learner: name of the learner.
+        scenario: what is asked at test time.
+        features: whether samples are features of a pretrained network; settings of a data set then do not apply.
+    """
     learner = SAME.get(learner, learner)
+    if features:
+        return {"stream": {}, "learner": dict(OF_FEATURES.get(learner, {}))}
     tables = _class_tables(data) if scenario == "class" else TABLES.get(data)
     if tables is None:
         return {"stream": {}, "learner": {}}

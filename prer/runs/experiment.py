@@ -87,7 +87,8 @@ class Experiment:
                 f"like={like!r} names no data set with settings to take{did_you_mean(str(like), CATALOGUE)}"
             )
         scenario = tables["stream"].get("scenario", "task")
-        tables = merged(recommended(str(like), kind, scenario) if presets else {}, tables, options)
+        features = bool(tables["stream"].get("features")) and "like" not in tables
+        tables = merged(recommended(str(like), kind, scenario, features) if presets else {}, tables, options)
         tables["learner"].pop("name", None)
         given, (kind, tables["learner"]) = kind, present_name(tables["learner"], kind)
         stream = build(StreamConfig, tables["stream"], "stream", {})

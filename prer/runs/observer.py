@@ -21,6 +21,7 @@ class Start(NamedTuple):
     phases: Mapping[str, int]  # the epochs of each phase of the first task
     warnings: Sequence[str]
     learned: int | None  # tasks learned before the run was interrupted; None for a new run
+    encoding: str = ""  # how vectors become embeddings, if no encoder is trained
 
 
 class RunObserver:

@@ -15,6 +15,7 @@ from prer.address import as_device
 from prer.data.entry import silent
 from prer.errors import NO_MEMORY, InputError, Interrupted, RunError, out_of_memory
 from prer.learners.base import Learner
+from prer.learners.encoding import about_encoder
 from prer.learners.registry import code_of
 from prer.models import plain
 from prer.models.card import card
@@ -84,7 +85,8 @@ def _execute(folder: RunFolder, experiment: Experiment, observer: RunObserver, *
         context |= platform_of(device, flow or has_large_maps(stream.shape, learner.channels))
         autosave = _autosave(folder, context, force, len(stream), phases, [few] if few else [])
         learned = autosave.before.about["tasks"] if autosave.before else None
-        start = Start(experiment.name, folder.path, stream, phases, folder.warnings, learned)
+        encoding = about_encoder(learner, stream.shape, stream[0].reading.extractor)
+        start = Start(experiment.name, folder.path, stream, phases, folder.warnings, learned, encoding)
         try:
             with autosave.listening(), observer.training(start) as show:
                 _train(folder, experiment, stream, device, autosave, show)

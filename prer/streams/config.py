@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Literal
 
+from prer.address import as_device
 from prer.data.arrays import Data, as_pair, as_samples
 from prer.data.catalogue import CATALOGUE, is_here, load_named
 from prer.data.entry import Progress, silent
@@ -14,6 +15,8 @@ from prer.data.files import find, read
 from prer.data.reading import Missing, Reading
 from prer.data.resizing import Fit, coloured, resized
 from prer.errors import InputError
+from prer.features.extraction import extracted
+from prer.features.named import NAMES, OF_TEXTS, extractor_of, named
 from prer.settings import setting
 from prer.streams.stream import Stream
 from prer.text import did_you_mean
@@ -39,6 +42,11 @@ class StreamConfig:
     domains: tuple[str, ...] = setting((), "more data sets with the same classes, each a name or a path (domain)")
     shuffle_seed: int = setting(0, "seed of the random order of labels or pixels", low=0)
     label: str | int = setting("", "the label column (tables); empty: the last")
+    features: str = setting(
+        "", "a pretrained network that turns samples into vectors: minilm (texts), efficientnet-lite0 (images)"
+    )
+    text: str = setting("", "the column of texts (tables, with stream.features); empty: text, or the only one")
+    part: str = setting("", "the column that holds train or test; other rows are left out (tables of texts)")
     missing: Missing = setting("error", "missing values (tables, vectors): error, or median of the column (numbers)")
     size: int = setting(0, "height and width of images in pixels; 0: unchanged", low=0, high=4096)
     fit: Fit = setting("resize", "how to fit images to that size: resize, or pad (and crop larger ones)")
@@ -72,8 +80,9 @@ class StreamConfig:
         return stream.augmented(crop=self.crop, flip=self.flip) if self.crop or self.flip else stream
 
     def _stream(self, progress: Progress) -> Stream:
-        sources = [self._load("stream.data", self.data, progress)]
-        sources += [self._load("stream.domains", data, progress, sources[0].reading) for data in self.domains]
+        first = self._load("stream.data", self.data, progress, cached=True)
+        sources = [first]
+        sources += [self._load("stream.domains", data, progress, first.reading, cached=True) for data in self.domains]
         about: dict[str, Any] = {"resplit": self.resplit or None, "name": self.name}
         if self.kind == "domain":
             return _one_head(Stream.of(_alike(sources), **about))
@@ -85,16 +94,33 @@ class StreamConfig:
         shuffle = self.shuffle_seed if self.shuffle else None
         return Stream.split(sources[0], classes_per_task=self.classes_per_task, **chosen, shuffle=shuffle, **about)
 
-    def read(self, known: Reading | None = None) -> Data:
-        """Read the data without making tasks of it; if `known` is given, in the same way as earlier data."""
-        if known is None:
-            return self._load("DATA", self.data, silent)
-        return load(self.data, label=str(self.label), known=known, key="DATA")
+    def read(self, known: Reading | None = None, progress: Progress = silent) -> Data:
+        """Read the data without making tasks of it; if `known` is given, in the same way as earlier data.
 
-    def _load(self, key: str, data: str, progress: Progress, first: Reading | None = None) -> Data:
+        Features are computed, but not kept on disk.
+        """
+        self._check_features()
+        if known is None:
+            return self._load("DATA", self.data, progress)
+        loaded = load(self.data, label=str(self.label), text=self.text or None, known=known.before, key="DATA")
+        extractor = extractor_of(known, None, as_device("auto"))
+        if extractor is None:
+            return loaded
+        return extracted(loaded._replace(reading=known.before), extractor, progress=progress)
+
+    def _load(
+        self, key: str, data: str, progress: Progress, first: Reading | None = None, cached: bool = False
+    ) -> Data:
         known = first if first and (first.categories or first.medians) else None  # encode all domains in one way
-        about: dict[str, Any] = {"label": str(self.label), "missing": self.missing, "known": known}
-        loaded = load(data, **about, size=self.size, fit=self.fit, progress=progress, key=key)
+        about: dict[str, Any] = {"label": str(self.label), "missing": self.missing, "known": known, "fit": self.fit}
+        about |= {"progress": progress, "key": key}
+        if self.features:
+            extractor = named(self.features, as_device("auto"))
+            about |= {"text": self.text, "part": self.part} if extractor.inputs == "texts" else {}
+            loaded = load(data, **about, size=self.size or extractor.size)
+            loaded = loaded._replace(reading=replace(loaded.reading, size=self.size, fit=self.fit))
+            return extracted(loaded, extractor, cached=cached, progress=progress)
+        loaded = load(data, **about, size=self.size)
         if not self.size:
             return loaded
         x = as_samples(loaded.x)
@@ -110,8 +136,20 @@ class StreamConfig:
                 f"stream.size={self.size}: images of this size do not fit into memory; use a smaller size"
             ) from None
 
+    def _check_features(self) -> None:
+        """Check the settings of features without loading a network."""
+        if self.features and self.features not in NAMES:
+            raise InputError(f"stream.features={self.features!r}: choose one of {', '.join(NAMES)}")
+        if self.text and self.features not in OF_TEXTS:
+            raise InputError(f"stream.text needs a network for texts; add stream.features={OF_TEXTS[0]}")
+        if self.part and self.features not in OF_TEXTS:
+            raise InputError(
+                f"stream.part applies only to tables of texts; leave it out, or set stream.features={OF_TEXTS[0]}"
+            )
+
     def _check(self) -> None:
         """Reject settings that would silently have no effect."""
+        self._check_features()
         if self.kind == "domain" and not self.domains:
             raise InputError("stream.kind='domain' needs a second domain; name it with stream.domains=[...]")
         usual = StreamConfig()
@@ -134,6 +172,8 @@ def load(
     data: str,
     *,
     label: str = "",
+    text: str | None = None,
+    part: str = "",
     size: int = 0,
     fit: Fit = "resize",
     missing: Missing = "error",
@@ -143,14 +183,14 @@ def load(
 ) -> Data:
     """Load a catalogue data set or a path; `known` and the settings of `StreamConfig` are arguments of `read`."""
     if data in CATALOGUE:
-        for name, given in (("label", label), ("missing", "" if missing == "error" else missing)):
+        for name, given in (("label", label), ("text", text), ("missing", "" if missing == "error" else missing)):
             if given:
                 what = f"stream.{name}={given!r} applies only to tables, and {data} is not a table"
                 raise InputError(f"{what}; leave it out")
         return load_named(data, progress)
     path = find(data)
     if path is not None:
-        return read(path, label=label, size=size, fit=fit, missing=missing, known=known)
+        return read(path, label=label, size=size, fit=fit, missing=missing, text=text, part=part, known=known)
     hint = did_you_mean(data.lower(), CATALOGUE)
     raise InputError(f"{key}={data!r} is neither a file nor a known data set{hint}")
 

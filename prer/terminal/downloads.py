@@ -1,21 +1,20 @@
-"""Progress of downloads: a bar on a terminal, lines in a log."""
+"""Progress of reading data, that is, of downloads and of features: a bar on a terminal, lines in a log."""
 
 from __future__ import annotations
 
 from rich.console import Console
 from rich.filesize import decimal
-from rich.progress import BarColumn, DownloadColumn, Progress, TaskID, TextColumn, TimeRemainingColumn
-from rich.progress import TransferSpeedColumn as SpeedColumn
+from rich.progress import BarColumn, Progress, TaskID, TextColumn, TimeRemainingColumn
 
 from prer.terminal.console import say
 
 
 class Downloads:
-    """Shows downloads: a bar on a terminal, one line for each file in a log. Use it as a context manager."""
+    """Shows what is read: a bar on a terminal, one line for each file in a log. Use it as a context manager."""
 
     def __init__(self, console: Console) -> None:
         self.console = console
-        columns = (TextColumn("{task.description}", markup=False), BarColumn(), DownloadColumn(), SpeedColumn())
+        columns = (TextColumn("{task.description}", markup=False), BarColumn(), TextColumn("{task.fields[amount]}"))
         off = not console.is_terminal
         self.bars = Progress(*columns, TimeRemainingColumn(), console=console, transient=True, disable=off)
         self.known: dict[str, TaskID] = {}
@@ -29,10 +28,13 @@ class Downloads:
         """Stop the display and clear it."""
         self.bars.stop()
 
-    def __call__(self, what: str, done: int, total: int) -> None:
-        """Show the progress of a download."""
+    def __call__(self, what: str, done: int, total: int, unit: str = "bytes") -> None:
+        """Show progress."""
+        in_bytes = unit == "bytes"
+        amount = f"{decimal(done)} of {decimal(total)}" if in_bytes else f"{done:,} of {total:,} {unit}"
         if what not in self.known:
-            self.known[what] = self.bars.add_task(what, total=total, completed=done)
+            self.known[what] = self.bars.add_task(what, total=total, completed=done, amount=amount)
             if not self.console.is_terminal:
-                say(self.console, f"{what}: downloading {decimal(total)}")
-        self.bars.update(self.known[what], completed=done)
+                doing = f"downloading {decimal(total)}" if in_bytes else f"computing those of {total:,} {unit}"
+                say(self.console, f"{what}: {doing}")
+        self.bars.update(self.known[what], completed=done, amount=amount)

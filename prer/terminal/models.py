@@ -10,6 +10,7 @@ from rich.console import Console
 from rich.filesize import decimal
 from rich.table import Table
 
+from prer.learners.encoding import about_encoder
 from prer.models.model import Model
 from prer.models.teaching import Taught
 from prer.runs.compare import Compared, advice, choice
@@ -28,12 +29,19 @@ def show_lesson(console: Console, path: Path, model: Model, taught: Taught) -> N
     new = [label for label in task.labels if label not in before]
     brought = f"new: {_names(new)}" if new else f"more of {_names(task.labels)}"
     size = f"{taught.samples:,} sample{'s' * (taught.samples != 1)}"
+    if len(model.tasks) == 1 and (about := what_is_learned(model)):
+        say(console, about)
     say(console, f"Lesson {len(model.tasks)} learned in {clock(taught.seconds)}: {size}, {brought}")
     if taught.held_out is not None:
         say(console, f"Held-out samples of this lesson: {taught.held_out:.1%} correct")
     say(console, f"{shown(path)} knows {_count(len(model.answers()), 'class', 'classes')}. {kept(model)}")
     say(console, f"Ask it:         prer predict {shown(path)} FILE")
     say(console, f"Teach it more:  prer teach {shown(path)} FILE")
+
+
+def what_is_learned(model: Model) -> str:
+    """How samples become embeddings, if they are vectors that are used as they are, in a sentence."""
+    return about_encoder(model.learner, model.learner.shape_, shown(model.reading.extractor, 40))
 
 
 def kept(model: Model) -> str:
@@ -47,7 +55,9 @@ def show_model(console: Console, path: Path, model: Model, size: int) -> None:
     """Print what a model knows, from which lessons, and its history."""
     say(console, f"Model: {shown(path)}")
     settings = f"{model.learner.name}, {_count(len(model.seeds), 'seed', 'seeds')}, scenario {model.scenario}"
-    say(console, f"{settings}; samples of {'x'.join(map(str, model.learner.shape_))}; {decimal(size)} on disk")
+    features = f" (features of {shown(model.reading.extractor, 40)})" if model.reading.extractor else ""
+    shape = "x".join(map(str, model.learner.shape_))
+    say(console, f"{settings}; samples of {shape}{features}; {decimal(size)} on disk")
     say(console, kept(model))
     table = Table()
     for column in ("class", "lessons", "learned", "samples", "memory"):

@@ -145,6 +145,8 @@ class RunProgress(RunObserver):
         tasks = len(start.stream)
         if not self.quiet:
             say(self.console, describe(start.stream))
+            if start.encoding:
+                say(self.console, start.encoding)
             warn(self.console, start.warnings)
         if start.learned is not None and not self.quiet:
             say(self.console, f"resuming {start.folder} at task {start.learned + 1} of {tasks}")

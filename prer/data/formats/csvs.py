@@ -15,6 +15,7 @@ from prer.data.arrays import Data, fractions
 from prer.data.columns import EMPTY, FLOAT, MARKS, NAMED_BY, is_number
 from prer.data.guards import about, check_names, sound
 from prer.data.tables import Asked, Labels, Table, Words, of_table
+from prer.data.texts import of_rows
 from prer.errors import InputError
 from prer.text import shown
 
@@ -34,6 +35,10 @@ def read(path: Path, asked: Asked) -> Data:
     """Read float32 vectors and labels from a CSV with a header, separated by commas, semicolons or tabs."""
     with sound(path), about(path), path.open(encoding="utf-8-sig", newline="") as file:
         try:
+            if asked.text is not None:
+                names, rows = _table(file)
+                values = (row for _, block in _blocks(rows, len(names)) for row in block)
+                return of_rows(names, values, asked, lambda labels, name: _as_labels(_stripped(labels), name))
             content = _read(file, asked)
         except UnicodeDecodeError:
             raise InputError("it is not UTF-8 text; save the table as CSV in UTF-8") from None
@@ -56,11 +61,7 @@ def _read(file: TextIO, asked: Asked) -> Content:
 
 def _read_once(file: TextIO, asked: Asked, words: dict[int, Words]) -> tuple[Content, bool]:
     """Read a file; add columns that are not all numbers to `words`, and tell whether one lacks its first rows."""
-    lines = _lines(file)
-    first = next((line for line in lines if line.strip()), "")
-    comma = max(",;\t", key=re.sub(r'"[^"]*"', "", first).count)
-    rows = csv.reader(itertools.chain([first], lines), delimiter=comma)
-    names = [name.strip() for name in next(rows, [])]
+    names, rows = _table(file)
     place = asked.place(names)
     features = [name for i, name in enumerate(names) if i != place]
     known = asked.texts
@@ -75,6 +76,19 @@ def _read_once(file: TextIO, asked: Asked, words: dict[int, Words]) -> tuple[Con
         raise InputError("it has a header but no rows; give one row for each sample")
     table = Table(features, np.concatenate(blocks), words)
     return Content(table, "" if place is None else names[place], labels), set(words) > early
+
+
+def _table(file: TextIO) -> tuple[list[str], Iterator[list[str]]]:
+    """The names of the columns, and the rows below them."""
+    lines = _lines(file)
+    first = next((line for line in lines if line.strip()), "")
+    comma = max(",;\t", key=re.sub(r'"[^"]*"', "", first).count)
+    rows = csv.reader(itertools.chain([first], lines), delimiter=comma)
+    return [name.strip() for name in next(rows, [])], rows
+
+
+def _stripped(texts: Iterable[str]) -> list[str]:
+    return [text.strip() for text in texts]
 
 
 def _lines(file: TextIO) -> Iterator[str]:

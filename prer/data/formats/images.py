@@ -163,7 +163,7 @@ def _pool(path: Path, entries: list[Entry], size: int, fit: Fit, known: Reading 
         check_growth(path, decoded if size else image.size * len(entries), packed)
         if size:
             image = resized(torch.from_numpy(image)[None], size, fit)[0].numpy()
-        if known and image.shape[1:] != known.shape[1:]:
+        if known and known.shape and image.shape[1:] != known.shape[1:]:
             raise _of_another_size(path, entry, image, known)
         if not row:
             pool = np.empty((len(entries), *image.shape), np.uint8)

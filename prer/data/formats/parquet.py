@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +13,7 @@ from prer.data.columns import NAMED_BY
 from prer.data.formats.csvs import ROWS_READ
 from prer.data.guards import about, check_growth, check_names, sound
 from prer.data.tables import Asked, Labels, Table, Words, as_floats, as_words, of_table, texts_of
+from prer.data.texts import of_rows
 from prer.errors import InputError
 from prer.text import shown
 
@@ -26,10 +28,15 @@ def read(path: Path, asked: Asked) -> Data:
         file = parquet.ParquetFile(raw, pre_buffer=False)
         names, rows = list(file.schema_arrow.names), file.metadata.num_rows
         with about(path):
-            place = asked.place(names)
+            place = asked.place(names) if asked.text is None else None
         if rows < 1:
             raise InputError(f"{shown(path)}: the table has no rows; give one row for each sample")
         check_growth(path, rows * len(names) * 8, path.stat().st_size)
+        if asked.text is not None:
+            with about(path):
+                return of_rows(
+                    names, _rows(file, names), asked, lambda labels, name: _as_labels(np.array(labels), name)
+                )
         with about(path):
             table, labels = _read(file, names, place, asked)
     with about(path):
@@ -58,6 +65,11 @@ def _read(file: Any, names: list[str], place: int | None, asked: Asked) -> tuple
     return Table(features, x, words), labels
 
 
+def _rows(file: Any, names: list[str]) -> Iterator[tuple[Any, ...]]:
+    for batch in file.iter_batches(ROWS_READ, use_threads=False):
+        yield from zip(*(batch.column(name).to_pylist() for name in names), strict=True)
+
+
 def _is_text(schema: Any, name: str) -> bool:
     """Whether a column holds strings, dictionary-encoded or not."""
     kind = schema.field(name).type
@@ -67,6 +79,10 @@ def _is_text(schema: Any, name: str) -> bool:
 def _as_labels(y: np.ndarray, name: str) -> np.ndarray:
     check_names(y.tolist())
     return as_labels(y, name, NAMED_BY)
+
+
+def _labels_of(y: list[Any], name: str) -> np.ndarray:
+    return _as_labels(np.array(y, dtype=object), name)
 
 
 def _values(column: Any) -> np.ndarray:

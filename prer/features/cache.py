@@ -1,0 +1,99 @@
+"""Features on disk, so that runs over the same samples compute them once. `prer teach` does not use it.
+
+A file's name is a checksum of the samples and of the extractor, so it is never stale. The oldest files are deleted once
+all of them are larger than `MOST`. Files are written atomically, and one that cannot be read is computed again.
+"""
+
+# N samples, D features
+
+from __future__ import annotations
+
+import hashlib
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+
+import torch
+from filelock import FileLock
+from safetensors import SafetensorError
+from safetensors.torch import load, save
+from torch import Tensor
+
+from prer.data.entry import data_folder
+from prer.disk import content, durable, room
+from prer.features.extractor import Extractor
+
+MOST = 2**32  # bytes of all files
+FORMAT = "1"  # part of each name; another one makes older files useless
+
+
+def folder() -> Path:
+    """Where the features are."""
+    return data_folder() / "features"
+
+
+def key_of(raw: list[str] | Tensor, extractor: Extractor, how: str) -> str:
+    """The name of the features of these samples by this extractor, if the samples are converted in this way before."""
+    sha = hashlib.sha256(f"{FORMAT} {extractor.name} {extractor.sha256} {how} {len(raw)}".encode())
+    if isinstance(raw, Tensor):
+        sha.update(f"{raw.dtype} {tuple(raw.shape)}".encode())
+        sha.update(raw.contiguous().numpy().data)
+    else:
+        for text in raw:
+            encoded = text.encode("utf-8", "surrogatepass")
+            sha.update(f"{len(encoded)} ".encode() + encoded)
+    return sha.hexdigest()
+
+
+@contextmanager
+def locked(key: str) -> Iterator[None]:
+    """Let one process compute these features while others wait for them; without a key, do nothing."""
+    lock = None
+    if key:
+        with suppress(OSError):  # without a place to write, nothing is kept
+            folder().mkdir(parents=True, exist_ok=True)
+            lock = FileLock(folder() / f"{key}.lock")
+            lock.acquire()
+    try:
+        yield
+    finally:
+        if lock is not None:
+            lock.release()
+
+
+def read(key: str, count: int) -> Tensor | None:
+    """The features [N, D] of a key; None if they are not there, or damaged."""
+    file = folder() / f"{key}.safetensors"
+    try:
+        found = load(content(file, room()))["features"]
+        os.utime(file)  # it was used now
+    except (OSError, ValueError, KeyError, SafetensorError, RuntimeError):
+        return None
+    whole = found.dim() == 2 and len(found) == count and found.dtype == torch.float32 and bool(found.isfinite().all())
+    return found if whole else None
+
+
+def write(key: str, made: Tensor) -> None:
+    """Keep features, and delete the files that were not used for longest; a full disk is no error."""
+    if made.nbytes > MOST:
+        return
+    with suppress(OSError):
+        new = folder() / f".{key}-{os.getpid()}.new"
+        durable(new, save({"features": made.contiguous()}))
+        new.replace(folder() / f"{key}.safetensors")
+        _bound(key)
+
+
+def _bound(newest: str) -> None:
+    """Delete the files that were not used for longest until the rest is small enough."""
+    files = []
+    for file in folder().glob("*.safetensors"):
+        with suppress(OSError):  # another process deleted it
+            files.append((file.stat().st_mtime, file.stat().st_size, file))
+    total = sum(size for _, size, _ in files)
+    for _, size, file in sorted(files):
+        if total > MOST and file.stem != newest:
+            total -= size
+            file.unlink(missing_ok=True)
+            file.with_suffix(".lock").unlink(missing_ok=True)
