@@ -1,8 +1,10 @@
 """Streams of many lessons, of 100 classes, and of classes of very different sizes; nobody tells the task.
 
-    python benchmarks/many_classes.py RUNS cifar100=FOLDER/cifar100-40k letter=FOLDER/letter.csv [--workers N] [--minutes M]
+    python benchmarks/many_classes.py RUNS cifar100=cifar100-40k letter=letter.csv [--workers N] [--minutes M]
                                       [--seeds N] [--only letter,uneven]
     python benchmarks/paper_records.py pack RUNS FILE
+
+The record is `records/many_classes.jsonl`; of the paths of data it has only the names.
 
 The streams are `letter` (13 tasks of two letters), `lessons` (MNIST, ten lessons of one digit), `cifar100` (10 tasks of ten
 classes) and `uneven`: MNIST with 5,000 images of class 0 and, falling by the same factor from class to class, 50 of class 9.
