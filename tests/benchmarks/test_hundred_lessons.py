@@ -1,4 +1,4 @@
-"""docs/benchmarks.md and docs/models.md say what the record of many lessons says. Nothing is timed here."""
+"""docs/ says what the records of fifty and of a hundred lessons say. Nothing is timed here."""
 
 import json
 import re
@@ -14,13 +14,23 @@ import prer
 
 lessons = script("hundred_lessons")
 QUICK = {"epochs": 1, "encoder": "patches", "embedding": "auto", "density": "mixture", "answer": "both"}
-COLUMNS = ("samples of a class", "late over early", "lowest", "highest", "correct, %")
+COLUMNS = ("lessons", "samples of a class", "late over early", "lowest", "highest", "correct, %")
 GROWTH = r"a class takes ([\d,]+) bytes in the mixture and a row of the head, ([\d,]+) bytes"
 
 
 @pytest.fixture(scope="module")
-def record():
+def fifty():
     return json.loads((RECORDS / "fifty_lessons.json").read_text("utf-8"))
+
+
+@pytest.fixture(scope="module")
+def hundred():
+    return json.loads((RECORDS / "hundred_lessons.json").read_text("utf-8"))
+
+
+@pytest.fixture(params=["fifty", "hundred"])
+def record(request):
+    return request.getfixturevalue(request.param)
 
 
 def numbers(pattern, text):
@@ -30,14 +40,19 @@ def numbers(pattern, text):
 
 
 def section():
-    """The text about fifty lessons."""
+    """The text about many lessons."""
     return re.split(r"^## ", text_of("docs/benchmarks.md").split("## Fifty lessons\n")[1], maxsplit=1, flags=re.M)[0]
 
 
-def test_fifty_lessons_in_processes_are_those_of_one_process(record):
-    assert record["command"] == "python benchmarks/fifty_lessons.py" and record["classes"] == 50
+def test_the_records_are_those_of_the_script(fifty, hundred):
+    assert [record["classes"] for record in (fifty, hundred)] == [50, 100]
+    assert fifty["command"] == "python benchmarks/fifty_lessons.py"  # its name then
+    assert hundred["command"] == "python benchmarks/hundred_lessons.py"
+
+
+def test_lessons_in_processes_are_those_of_one_process(record):
     assert record["environment"]["threads"] == 1 and "dirty" not in record["environment"]["commit"]
-    assert len(record["lessons"]["seconds"]) == 50 and len(record["turns"]) == 3
+    assert len(record["lessons"]["seconds"]) == record["classes"] and len(record["turns"]) == 3
     assert record["same_digest"] == [True] * 4 and {turn["digest"] for turn in record["turns"]} == {record["digest"]}
 
 
@@ -46,7 +61,8 @@ def test_the_folder_grows_by_what_is_documented_for_a_class_and_nothing_else(rec
     assert grown == set(record["bytes_of_a_class"]) == {record["documented_bytes_of_a_class"]}
     assert grown == {sum(numbers(GROWTH, text_of("docs/models.md")))} == set(numbers(r"by ([\d,]+) bytes", section()))
     described = record["lessons"]["description_bytes"]
-    assert numbers(r"by about ([\d,]+) bytes a lesson", section()) == [round((described[-1] - described[9]) / 40, -1)]
+    grown_by = round((described[-1] - described[9]) / (len(described) - 10), -1)
+    assert numbers(r"by about ([\d,]+) bytes a lesson", section()) == [grown_by]
 
 
 def test_the_table_says_how_long_late_lessons_take(record):
@@ -59,17 +75,33 @@ def test_the_table_says_how_long_late_lessons_take(record):
     assert record["ratio"] == pytest.approx(statistics.median(ratios))
     figures = [f"{ratio:.2f}" for ratio in (record["ratio"], min(ratios), max(ratios))]
     right = f"{100 * record['accuracy_on_the_training_data']:.1f}"
-    assert table("docs/benchmarks.md", *COLUMNS)[str(record["samples_of_a_class"])] == [*figures, right]
+    row = table("docs/benchmarks.md", *COLUMNS)[str(record["classes"])]
+    assert row == [str(record["samples_of_a_class"]), *figures, right]
 
 
-def test_the_target_is_met(record):
-    assert record["ratio"] <= numbers(r"Our target is ([\d.]+)\.", section())[0] == 1.2
+def test_the_target_of_fifty_lessons_is_met(fifty):
+    assert fifty["ratio"] <= numbers(r"Our target for fifty lessons is ([\d.]+)\.", section())[0] == 1.2
 
 
-def test_the_page_on_models_says_the_same(record):
+def test_the_page_on_models_says_the_same(fifty):
     assert numbers(r"takes ([\d.]+) times as long as the tenth", text_of("docs/models.md")) == [
-        round(record["ratio"], 2)
+        round(fifty["ratio"], 2)
     ]
+
+
+def test_steps_are_those_of_the_record(hundred):
+    for turn in hundred["turns"]:
+        early, late = (statistics.mean(turn["step_milliseconds"][when]) for when in ("early", "late"))
+        assert turn["step_ratio"] == pytest.approx(late / early)
+    ratio = round(statistics.median(turn["step_ratio"] for turn in hundred["turns"]), 2)
+    steps = hundred["steps_of_a_lesson"]
+    assert numbers(r"hundred lessons takes ([\d,]+) training steps", section()) == steps == [1000]
+    assert numbers(r"A late step takes ([\d.]+) times as long", section()) == [ratio]
+    page = text_of("docs/class-incremental.md")
+    assert numbers(r"every lesson takes ([\d,]+) steps", page) == steps
+    assert numbers(r"each class adds ([\d,]+) bytes", page) == hundred["bytes_of_a_class"]
+    assert numbers(r"Lessons 96 to 100 take ([\d.]+) times", page) == [round(hundred["ratio"], 2)]
+    assert numbers(r"and a step ([\d.]+) times", page) == [ratio]
 
 
 # -- the script --------------------------------------------------------------------------------------------------------

@@ -147,6 +147,24 @@ def test_methods_beside_avalanche_are_those_of_the_record():
     assert len(rows) == 13 and [row for row in rows.values() if row not in expected] == []  # it leaves two rows out
 
 
+def test_the_task_scenario_is_unchanged_by_the_new_default_without_the_task():
+    found, again = (record(f"unchanged_patches{again}_cpu.json") for again in ("", "_again"))
+    totals, cases = found["totals"], found["cases"]
+    text = " ".join(text_of(BENCHMARKS).split("new default without the task (4041f7f and 11d22fb)")[1].split())
+    assert [found["commits"][which][:7] for which in ("old", "new")] == ["4041f7f", "11d22fb"]
+    assert f"{totals['equal']} of {totals['cases']} cases are equal" in text
+    different = {name: case for name, case in cases.items() if not case["equal"]}
+    files = {name for name in different if name.startswith("file class-")}
+    joint = {name for name in different if name.startswith("learner joint")}
+    (late,) = different.keys() - files - joint
+    assert f"The other {len(different)}: - {len(files)} are files" in text and f"- {len(joint)} are `joint`" in text
+    assert all(not different[name]["digests"] for name in files)
+    assert all(different[name]["different"] == ["model"] for name in joint)
+    assert list(different[late]["failed"]) == ["old resumed"] and again["cases"][late]["equal"]
+    run = [set(case["digests"].values()) for name, case in cases.items() if name not in files]
+    assert all(len(digests) == 1 for digests in run) and f"the {len(run)} experiments has the same digest" in text
+
+
 def test_own_data_is_that_of_the_record():
     columns = ("samples in a task", "seeds", "nothing set", "best `like`", "its Accuracy", "difference")
     expected, by_data = [], {}
