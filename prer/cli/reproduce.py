@@ -6,9 +6,11 @@ from pathlib import Path
 
 import click
 
+PARTS = ("table1", "table2", "figure2", "claims", "significance", "class", "features", "all")
+
 
 @click.command()
-@click.argument("part", type=click.Choice(("table1", "table2", "figure2", "claims", "significance", "class", "all")))
+@click.argument("part", type=click.Choice(PARTS))
 @click.option(
     "--only", default="", metavar="NAME,...", help="Data sets and methods, in any order: mnist,prer.  [default: all]"
 )
@@ -34,13 +36,15 @@ def reproduce(
 ) -> None:
     """Reproduce the paper's tables and figure. Our numbers are beside the paper's; finished runs are not repeated.
 
-    The part "class" is not in the paper: every learner, if nobody tells the task of a sample.
+    Two parts are not in the paper: "class", every learner if nobody tells the task of a sample, and "features",
+    the same over features of pretrained networks.
 
     \b
     prer reproduce table1 --fast
     prer reproduce table1 --only mnist,prer
     prer reproduce table1 --data kmnist=my/kmnist10k --workers 2
     prer reproduce class --fast --workers 2
+    prer reproduce features --data clinc150=clinc150.csv --only clinc150
     """
     from prer.paper.plan import Request, places
     from prer.paper.reproduce import reproduce

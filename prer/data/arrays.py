@@ -19,6 +19,7 @@ from prer.text import shown
 
 UNKNOWN = Reading()  # data in Python, of which nothing is known
 SMALLEST_IMAGE = 8  # pixels a side
+TEXTS = "the samples are texts; give a network that turns them into vectors, such as features='minilm'"
 MISSING = "some labels are missing; drop those samples or label them"
 NOT_LABELS = "labels must be all whole numbers of 0 or more, or all strings"
 
@@ -41,6 +42,8 @@ def as_samples(x: np.ndarray | Tensor | Sequence, *, may_be_dark: bool = False, 
     Missing values are filled as `reading` says.
     """
     array = reading.filled(_as_array(x))
+    if array.dtype.kind == "U" or (array.dtype.kind == "O" and array.size and isinstance(array.flat[0], str)):
+        raise InputError(TEXTS)
     if array.dtype.kind not in "biuf" or array.ndim not in (2, 3, 4) or not array.size:
         raise InputError(
             f"x has shape {array.shape} and type {array.dtype}; "

@@ -22,7 +22,7 @@ from prer.data.reading import Missing, Reading
 from prer.errors import InputError
 from prer.text import shown
 
-SAMPLES = ("image", "img", "pixel_values", "x", "features")
+SAMPLES = ("image", "img", "pixel_values", "x", "features", "text", "sentence")
 LABELS = ("label", "labels", "fine_label", "y", "target")
 WANTED = "give pairs (x, y), rows such as {'image': ..., 'label': 3}, or a data frame"
 
@@ -143,7 +143,9 @@ def _label_of(names: Sequence[str], y: Any) -> str:
 
 
 def _stacked(samples: list[Any]) -> np.ndarray | Tensor:
-    """Stack all samples into one array; grey images among colour images get three channels."""
+    """Stack all samples into one array; grey images among colour images get three channels; texts stay texts."""
+    if all(isinstance(sample, str) for sample in samples):
+        return np.array(samples, dtype=object)
     arrays = [_as_array(sample) for sample in samples]
     if all(hasattr(sample, "getbands") for sample in samples):
         colours = max(len(array) for array in arrays)

@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, Literal
+from weakref import WeakKeyDictionary
 
 import numpy as np
 import torch
@@ -63,7 +64,7 @@ class Extractor:
             )
         vectors = found.flatten(1) if found.dim() > 2 and found[0].numel() == found.shape[1] else found
         if vectors.dim() != 2 or len(vectors) != count or not vectors.shape[1]:
-            shape = "x".join(map(str, found.shape))
+            shape = "x".join(map(str, found.shape)) or "1"
             what = f"of {count} inputs, the feature extractor {self.name} returns {shape} numbers, not one vector each"
             raise InputError(f"{what}; {POOL if found.dim() > 2 else 'it must return [B, D]'}")
         if not vectors.is_floating_point():
@@ -126,15 +127,26 @@ def evaluating(module: Any) -> Iterator[None]:
             part.training = mode
 
 
+_known: WeakKeyDictionary[nn.Module, tuple[list[tuple[int, int, float]], str]] = WeakKeyDictionary()
+
+
 def sha256_of(module: nn.Module) -> str:
-    """Checksum of all weights and buffers of a network, with their names, types and shapes."""
-    sha = hashlib.sha256()
-    for name, tensor in sorted(module.state_dict().items()):
-        if isinstance(tensor, Tensor):
+    """Checksum of all weights and buffers of a network, with their names, types and shapes.
+
+    It is computed again only if a tensor was replaced, or its version or sum has changed since the last call.
+    """
+    tensors = sorted((name, t) for name, t in module.state_dict(keep_vars=True).items() if isinstance(t, Tensor))
+    now = [(tensor.data_ptr(), tensor._version, float(tensor.detach().float().sum())) for _, tensor in tensors]
+    before, found = _known.get(module, ([], ""))
+    if now != before or not found:
+        sha = hashlib.sha256()
+        for name, tensor in tensors:
             plain = tensor.detach().cpu().contiguous()
             sha.update(f"{name} {plain.dtype} {tuple(plain.shape)}".encode())
-            sha.update(plain.flatten().view(torch.uint8).numpy().tobytes())
-    return sha.hexdigest()
+            sha.update(plain.flatten().view(torch.uint8).numpy().data)
+        found = sha.hexdigest()
+        _known[module] = now, found
+    return found
 
 
 def of_size(x: Tensor, size: int) -> Tensor:

@@ -19,6 +19,7 @@ from prer.streams.task import Task
 if TYPE_CHECKING:
     from prer.learners.base import Learner
 
+MANY = 100  # numbers; shorter vectors are taken for embeddings only if they are known to be features
 MOST_SAMPLES = 5000  # of the first task, from which an encoder is computed
 
 
@@ -41,7 +42,7 @@ def encoder_of(learner: Learner) -> Any:
             return learner._build(Encoder, normalise=learner.normalise)()
         if _of_patches(learner):
             return Patches(learner.shape_, learner.dimension_)
-        return Projection(math.prod(learner.shape_), learner.dimension_, learner.encoder == "random")
+        return Projection(math.prod(learner.shape_), learner.dimension_, False, learner.encoder == "random")
 
     return stack(build, learner.address_ / "encoder")
 
@@ -67,7 +68,7 @@ def about_encoder(learner: Learner, shape: Sequence[int], features: str = "") ->
     how = "random directions" if learner.encoder == "random" else "principal components of the first lesson"
     to = f" and projected on {size} {how}" if size < shape[0] else ""
     what = f"{shape[0]:,} numbers" + (f" (features of {features})" if features else "")
-    return f"A sample is a vector of {what}; it is standardised{to}, and no encoder is trained."
+    return f"A sample is a vector of {what}; it is centred and scaled{to}, and no encoder is trained."
 
 
 def begin(learner: Learner, task: Task) -> None:
@@ -75,8 +76,12 @@ def begin(learner: Learner, task: Task) -> None:
     rows, of_network = task.train_rows(learner.address_.seeds), not is_computed(learner)
     vectors = len(learner.shape_) == 1
     if vectors or (learner.normalise and of_network):
-        statistics: Any = learner.inputs_ if vectors else learner.encoder_.layers[0]
-        statistics.start(task.samples(of_seed)[0] for of_seed in rows)  # one seed at a time: there may be many
+        samples = (task.samples(of_seed)[0] for of_seed in rows)  # one seed at a time: there may be many
+        if vectors:
+            fewest = 1 if task.reading.extractor else MANY if task.scenario == "class" else None
+            learner.inputs_.start(samples, fewest)
+        else:
+            learner.encoder_.layers[0].start(samples)
     if isinstance(learner.encoder_, (Patches, Projection)):
         address = learner.address_ / "encoder"
         chosen = rows.gather(1, (address / "samples").permutation(rows.shape[1])[:, :MOST_SAMPLES])

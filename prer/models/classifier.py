@@ -11,6 +11,7 @@ import warnings
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any, Self, get_args
 
 import numpy as np
@@ -22,17 +23,21 @@ from sklearn.utils.validation import check_is_fitted
 from torch import Tensor
 
 from prer.address import MOST_SEEDS, as_device
-from prer.data.arrays import Data, as_labels, as_samples, with_medians
+from prer.data.arrays import TEXTS, Data, as_labels, as_samples, with_medians
 from prer.data.frames import is_frame, of_frame
 from prer.data.reading import Missing, Reading
 from prer.data.rows import as_data, samples_of
+from prer.data.texts import USUAL, is_texts
 from prer.errors import InputError
+from prer.features.extraction import extracted
+from prer.features.extractor import Extractor
+from prer.features.named import NAMES, as_extractor, extractor_of
 from prer.learners.base import Learner
 from prer.learners.registry import find
 from prer.models import folder as files
 from prer.models import plain
 from prer.models.model import Model
-from prer.models.progress import Lines
+from prer.models.progress import Lines, counted
 from prer.models.teaching import teach
 from prer.presets import recommended
 from prer.settings import build
@@ -58,6 +63,11 @@ class ContinualClassifier(ClassifierMixin, BaseEstimator):
         validation: share of every class of a lesson that is held out, to measure `validation_score_`; 0: nothing.
         balance: repeat samples of small classes until every class of a lesson has as many as the largest.
         missing: "error", or "median": missing numbers are replaced by the median of the first lesson.
+        features: a frozen network that turns images or texts into vectors: "minilm", "efficientnet-lite0", any torch
+            module or function that maps a batch to vectors [B, D], or an object with `encode`. A batch is a list of
+            texts, or images [B, C, H, W] in [0, 1]. A loaded model needs one of your own again, and refuses another.
+        encoder: "identity": vectors are standardised and, if they are long, projected on their principal components;
+            "random": on random directions; None: what suits the method.
         verbose: print progress with the time left; or a function that is called with a dictionary for every event.
 
     Attributes:
@@ -89,6 +99,8 @@ class ContinualClassifier(ClassifierMixin, BaseEstimator):
         validation: float = 0.0,
         balance: bool = False,
         missing: Missing = "error",
+        features: Any = None,
+        encoder: str | None = None,
         verbose: bool | Observer = False,
     ) -> None:
         self.method = method
@@ -99,6 +111,8 @@ class ContinualClassifier(ClassifierMixin, BaseEstimator):
         self.validation = validation
         self.balance = balance
         self.missing = missing
+        self.features = features
+        self.encoder = encoder
         self.verbose = verbose
 
     # -- learning ------------------------------------------------------------------------------------------------
@@ -145,13 +159,15 @@ class ContinualClassifier(ClassifierMixin, BaseEstimator):
     def of(cls, model: Model) -> Self:
         """The classifier of a model."""
         learner = replace(model.learner)  # the settings alone
+        usual = _recommended(type(learner), model.scenario, bool(model.reading.extractor))
         made = cls(
-            learner.name if learner == _recommended(type(learner), model.scenario) else learner,
+            learner.name if learner == usual else learner,
             scenario=model.scenario,
             ensemble=len(model.seeds),
             random_state=model.seeds[0],
             device=model.device,
             missing=model.reading.missing,
+            features=model.reading.extractor if model.reading.extractor in NAMES else None,
         )
         return made._with(model)
 
@@ -161,7 +177,7 @@ class ContinualClassifier(ClassifierMixin, BaseEstimator):
         self.validation_score_ = model.lessons[-1]["held_out"] if model.lessons else None
         for name in ("n_features_in_", "feature_names_in_"):  # of an earlier `fit`
             vars(self).pop(name, None)
-        if len(model.reading.shape) == 1:
+        if len(model.reading.shape) == 1 and model.reading.inputs in ("", "vectors"):
             self.n_features_in_ = len(model.reading.columns) or model.reading.shape[0]
         if model.reading.columns:
             self.feature_names_in_ = np.array(model.reading.columns, dtype=object)
@@ -172,7 +188,11 @@ class ContinualClassifier(ClassifierMixin, BaseEstimator):
         method = find(self.method) if isinstance(self.method, str) else self.method
         if not isinstance(method, Learner) and not (isinstance(method, type) and issubclass(method, Learner)):
             raise InputError(f"method={shown(method, 40)}: give the name of a learner, its class, or a learner")
-        learner = replace(method) if isinstance(method, Learner) else _recommended(method, self.scenario)
+        own: dict[str, Any] = {} if self.encoder is None else {"encoder": self.encoder}
+        if isinstance(method, Learner):
+            learner = replace(method, **own)
+        else:
+            learner = _recommended(method, self.scenario, self.features is not None, own)
         first = self.random_state
         if not isinstance(first, (int, np.integer)):
             try:
@@ -217,6 +237,9 @@ class ContinualClassifier(ClassifierMixin, BaseEstimator):
 
     def _lesson(self, model: Model, X: Any, y: Any) -> Data:
         """Validated samples and labels of a lesson."""
+        extractor = self._extractor(model)
+        if extractor is not None:
+            return extracted(self._raw(model, X, y), extractor, progress=self._progress)
         how = {"missing": self.missing, "known": model.reading if model.tasks else None}
         if y is None or isinstance(y, str):  # pairs, rows with names, or a frame with its label
             data = _with_labels(X, y, **how)
@@ -235,6 +258,29 @@ class ContinualClassifier(ClassifierMixin, BaseEstimator):
             raise InputError(f"{what}; give one label for each sample")
         return data._replace(x=x, y=labels)
 
+    def _extractor(self, model: Model) -> Extractor | None:
+        """What computes the features of this model."""
+        if model.tasks:
+            return extractor_of(model.reading, self.features, model.device)
+        return None if self.features is None else as_extractor(self.features, model.device)
+
+    def _raw(self, model: Model, X: Any, y: Any) -> Data:
+        """Samples and labels of a lesson before their features are computed."""
+        known = model.reading.before
+        if y is None or isinstance(y, str):
+            data = _with_labels(X, y)
+        else:
+            labels = _labels(y)
+            data = Data(_unread(X, self), labels)
+            if len(data.x) != len(labels):
+                what = f"X has {len(data.x)} samples and y has {len(labels)} labels"
+                raise InputError(f"{what}; give one label for each sample")
+        return data._replace(reading=replace(known, label=known.label or data.reading.label))
+
+    def _progress(self, what: str, done: int, total: int, unit: str = "bytes") -> None:
+        if self.verbose is True:
+            counted(what, done, total, unit)
+
     def _vectors(self, x: np.ndarray, labels: np.ndarray, known: Reading | None) -> Data:
         """Vectors or images without names."""
         if known is None:
@@ -246,6 +292,9 @@ class ContinualClassifier(ClassifierMixin, BaseEstimator):
     def _samples(self, X: Any) -> Any:
         """Samples to predict."""
         check_is_fitted(self, "model_")
+        if (extractor := self._extractor(self.model_)) is not None:
+            data = Data(_unread(X, self), np.empty(0), reading=self.model_.reading.before)
+            return extracted(data, extractor, progress=self._progress).x
         if is_frame(X):
             return X
         if not _is_array(X):
@@ -297,7 +346,11 @@ class ContinualClassifier(ClassifierMixin, BaseEstimator):
         """Share of samples that are predicted correctly. A class that was not learned raises an error."""
         check_is_fitted(self, "model_")
         if y is None or isinstance(y, str):
-            data = _with_labels(X, y, known=self.model_.reading)
+            extractor = self._extractor(self.model_)
+            if extractor is not None:
+                data = extracted(self._raw(self.model_, X, y), extractor, progress=self._progress)
+            else:
+                data = _with_labels(X, y, known=self.model_.reading)
             x, labels = self.model_.reading.arranged(data.x, data.reading), data.y
         else:
             x, labels = self._samples(X), _labels(y)
@@ -353,23 +406,49 @@ class ContinualClassifier(ClassifierMixin, BaseEstimator):
             self.model_ = plain.model_of(json.loads(about), tensors, device)
 
 
-def load(folder: str | Path, device: str = "auto") -> ContinualClassifier:
+def load(folder: str | Path, device: str = "auto", features: Any = None) -> ContinualClassifier:
     """Load a saved model, whatever wrote the folder: `save`, `prer teach`, or a run.
 
     Args:
         folder: folder of a model, or of a finished run.
         device: "cpu", "cuda" or "auto".
+        features: the feature extractor of the model, if it is one of your own; another one is refused.
     """
     path = files.inner(Path(folder))
     model, version = files.load_version(path, as_device(device))
     made = ContinualClassifier.of(model)
     made._saved = path.resolve(), version
+    if features is not None:
+        extractor_of(model.reading, features, model.device)  # refuses another one
+        made.features = features
     return made
 
 
-def _recommended(kind: type[Learner], scenario: Scenario) -> Learner:
-    """A learner with the settings that suit the scenario on any data."""
-    return build(kind, recommended("", kind.name, scenario)["learner"], "learner", {})
+def _recommended(
+    kind: type[Learner], scenario: Scenario, features: bool = False, own: Mapping[str, Any] = MappingProxyType({})
+) -> Learner:
+    """A learner with the settings that suit the scenario, and the user's own, on any data or on features."""
+    return build(kind, recommended("", kind.name, scenario, features)["learner"] | dict(own), "learner", {})
+
+
+def _unread(x: Any, estimator: Any) -> Any:
+    """Texts, or images or vectors as an array, of anything that holds samples without labels."""
+    if is_frame(x):
+        x = _column_of_texts(x)
+    x = x.to_numpy() if hasattr(x, "to_numpy") else x  # a series
+    if isinstance(x, str):
+        raise InputError("X is one text; give a list of texts")
+    if is_texts(x):
+        return x
+    return _array(x, estimator) if _is_array(x) else samples_of(x, Reading())
+
+
+def _column_of_texts(frame: Any) -> Any:
+    """The column of texts of a frame."""
+    names = [str(name) for name in frame.columns]
+    if len(names) > 1 and USUAL not in names:
+        raise InputError(f"the frame has {len(names)} columns; give the one with the texts, such as X['{names[0]}']")
+    return frame[frame.columns[names.index(USUAL) if USUAL in names else 0]]
 
 
 def _with_labels(x: Any, y: str | None, **how: Any) -> Data:
@@ -392,6 +471,8 @@ def _is_array(x: Any) -> bool:
 
 def _array(x: Any, estimator: Any) -> np.ndarray:
     """A numeric array; the errors are scikit-learn's."""
+    if is_texts(x):
+        raise InputError(TEXTS)
     if isinstance(x, Tensor):
         x = x.detach().cpu()
         x = (x.float() if x.dtype == torch.bfloat16 else x).numpy()

@@ -35,3 +35,12 @@ class Lines:
             over = last and event["phase"] == list(self.phases)[-1]
             sys.stderr.write(f"\r{text:<78}" + "\n" * over if live else f"{text}\n")
             sys.stderr.flush()
+
+
+def counted(what: str, done: int, total: int, unit: str) -> None:
+    """Write how many samples are done: on a terminal one line that changes, else a line at the end."""
+    live, last = sys.stderr.isatty(), done == total
+    if live or last:
+        text = f"{what}: {done:,} of {total:,} {unit}"
+        sys.stderr.write(f"\r{text:<78}" + "\n" * last if live else f"{text}\n")
+        sys.stderr.flush()

@@ -21,19 +21,20 @@ NARROWEST = 0.05  # a direction is whitened as if its spread were at least this 
 
 
 class Projection(nn.Module):
-    """Vectors as they are; if they have more than `embedding` numbers, their whitened principal components.
+    """Vectors as they are; if they have more than `embedding` numbers, their principal components.
 
     The directions are those of the first task (randomised subspace iteration; Halko, Martinsson and Tropp 2011), or
-    random ones, which do not depend on it.
+    random ones, which do not depend on it. Whitening helps with raw responses to patches. It harms embeddings of a
+    pretrained network: what hardly varies in the first task may tell later classes apart.
     """
 
     mean: Tensor
     std: Tensor
     basis: Tensor
 
-    def __init__(self, features: int, embedding: int, random: bool = False) -> None:
+    def __init__(self, features: int, embedding: int, whitened: bool = True, random: bool = False) -> None:
         super().__init__()
-        self.rotates, self.random = features > embedding, random
+        self.rotates, self.whitened, self.random = features > embedding, whitened, random
         features = features if self.rotates else 0
         self.register_buffer("mean", torch.zeros(features))
         self.register_buffer("std", torch.ones(features))
@@ -48,7 +49,7 @@ class Projection(nn.Module):
 
     def _directions(self, x: Tensor, address: Address) -> tuple[Tensor, Tensor, Tensor]:
         mean, std = x.mean(0), x.std(0, correction=0)
-        std = std.clamp_min(0.1 * std.max() + 1e-12)
+        std = std.clamp_min(0.1 * std.max() + 1e-12) if self.whitened else torch.ones_like(std)
         D, width = self.basis.shape[-1], min(x.shape[1], self.basis.shape[-1] + MORE)
         off, Q = (x - mean) / std, address.normal(x.shape[1], width)[0]
         for _ in range(6):
@@ -59,6 +60,8 @@ class Projection(nn.Module):
         top, others = (Q @ V.mT)[:, :most], (address / "others").normal(x.shape[1], D)[0]
         V = torch.linalg.qr(torch.cat([top, others], 1)).Q[:, :D]
         V = V * torch.where(V.sum(0) < 0, -1.0, 1.0)  # the sign that a decomposition gives is arbitrary
+        if not self.whitened:
+            return mean, std, V
         spread = (off @ V).square().mean(0).sqrt()
         spread = spread.clamp_min(NARROWEST * spread.max() + 1e-12)
         return mean, std, V / spread

@@ -146,7 +146,12 @@ class Decoder(Network):
 
 
 class Inputs(nn.Module):
-    """Scales the networks' inputs: bytes to [0, 1]; vectors are standardised with the first task's statistics."""
+    """Scales the networks' inputs: bytes to [0, 1]; vectors are standardised with the first task's statistics.
+
+    The numbers of an embedding have one scale: those that hardly vary in the first task may vary in later ones.
+    """
+
+    alike = 10  # numbers of an embedding: the largest spread is at most so many times the median one
 
     mean: Tensor
     std: Tensor
@@ -157,10 +162,21 @@ class Inputs(nn.Module):
         self.register_buffer("mean", torch.zeros(shape if self.vectors else 0))
         self.register_buffer("std", torch.ones(shape if self.vectors else 0))
 
-    def start(self, samples: Iterable[Tensor]) -> None:
-        """Compute the statistics of each seed's vectors [n, features]."""
+    def start(self, samples: Iterable[Tensor], fewest: int | None = None) -> None:
+        """Compute the statistics of each seed's vectors [n, features].
+
+        Args:
+            samples: the vectors of each seed.
+            fewest: vectors of so many numbers may be embeddings; None: they never are.
+        """
         std, mean = torch.stack([torch.stack(torch.std_mean(x.float(), dim=0)) for x in samples], dim=1)
-        self.mean, self.std = mean, torch.where(std > 1e-6 * mean.abs() + 1e-12, std, torch.ones_like(std))
+        varies = std > 1e-6 * mean.abs() + 1e-12
+        self.mean, self.std = mean, torch.where(varies, std, torch.ones_like(std))
+        if fewest is not None and std.shape[1] >= fewest:
+            spread = torch.where(varies, std, torch.zeros_like(std))
+            embeds = spread.amax(1, keepdim=True) <= self.alike * spread.median(1, keepdim=True).values
+            scale = (spread.square().sum(1, keepdim=True) / varies.sum(1, keepdim=True).clamp_min(1)).sqrt()
+            self.std = torch.where(embeds & (scale > 0), scale.expand_as(std), self.std)
 
     def forward(self, x: Tensor) -> Tensor:
         """Scaled inputs as floats."""

@@ -47,13 +47,14 @@ class Request:
     variants: Sequence[str] = ()
     finished: bool = False
 
-    def check(self, others: Sequence[str] | None = None) -> None:
+    def check(self, others: Sequence[str] | None = None, data: Sequence[str] = DATA) -> None:
         """Refuse unknown names, paths that do not exist, and an unavailable device.
 
         Args:
             others: the names besides data sets; by default the paper's methods and the variants.
+            data: names of the data sets.
         """
-        names = (FAST,) if self.fast else DATA
+        names = (FAST,) if self.fast else data
         if others is None:
             others = (*METHODS, *(() if self.fast else (EXTRA,)), *self.variants)
         known = (*names, *others)
@@ -89,9 +90,11 @@ class Request:
             return Experiment.parse({"stream": {"data": FAST}, "learner": {"name": method}}, every)
         return Experiment.read(file_of(data, method), every)
 
-    def parsed(self, data: str, tables: Mapping[str, Any], name: str, overrides: Sequence[str] = ()) -> Experiment:
-        """An experiment on a data set from tables, with its recommended settings and further overrides."""
-        about = merged(tables, {"name": name, "like": data, "stream": {"data": data}}, {})
+    def parsed(
+        self, data: str, tables: Mapping[str, Any], name: str, overrides: Sequence[str] = (), like: bool = True
+    ) -> Experiment:
+        """An experiment on a data set from tables, with further overrides; if `like`, with its recommended settings."""
+        about = merged(tables, {"name": name, "stream": {"data": data}} | ({"like": data} if like else {}), {})
         return Experiment.parse(about, [*self._overrides(data), *overrides])
 
     def _overrides(self, data: str) -> list[str]:

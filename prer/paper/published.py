@@ -9,6 +9,7 @@ TASKS = 5  # of two classes each, on every data set
 TITLES = {"mnist": "MNIST", "kmnist": "KMNIST", "svhn": "SVHN", "cifar10": "CIFAR10", "digits": "digits"}
 TITLES |= {"naive": "Naive", "lwf": "LWF", "ewc": "EWC", "gem": "GEM", "er": "ER", "prer": "PRER"}
 TITLES |= {"prer-literal": "PRER, literal"}
+TITLES |= {"clinc150": "CLINC150", "banking77": "BANKING77", "cifar100": "CIFAR100"}
 
 
 class Figure(NamedTuple):

@@ -15,7 +15,18 @@ from prer.data.catalogue import CATALOGUE
 from prer.data.fetch import fetch
 from prer.disk import content, replace_file
 from prer.errors import InputError, RunError
-from prer.paper import claims, class_figure, class_incremental, figure2, plan, significance, table1, table2, variants
+from prer.paper import (
+    claims,
+    class_figure,
+    class_incremental,
+    features,
+    figure2,
+    plan,
+    significance,
+    table1,
+    table2,
+    variants,
+)
 from prer.paper.plan import NOT_RUN, Key, Request
 from prer.paper.tables import Table, save, show
 from prer.report.plotting import import_unconfigured
@@ -35,6 +46,7 @@ NEEDED: dict[str, Callable[[Request], dict[Key, Experiment]]] = {
     "significance": plan.of_significance,
     "claims": variants.experiments,
     "class": class_incremental.experiments,
+    "features": features.experiments,
 }
 TABLES = {  # in the order of the document
     "table1": table1.tables,
@@ -42,8 +54,13 @@ TABLES = {  # in the order of the document
     "table2": table2.tables,
     "claims": variants.tables,
     "class": class_incremental.tables,
+    "features": features.tables,
 }
-LARGE = ("claims", "class")  # not parts of "all" with --fast
+NAMES: dict[str, tuple[Sequence[str], Sequence[str]]] = {  # that --only and --data know, if not the paper's
+    "class": (class_incremental.NAMES, plan.DATA),
+    "features": (tuple(features.METHODS), tuple(features.SOURCES)),
+}
+LARGE = ("claims", "class", "features")  # not parts of "all" with --fast
 SLOW = ("prer", "dgr", "gem", "ewc")  # started first, so that no worker is still busy with them at the end
 
 
@@ -74,7 +91,7 @@ def reproduce(console: Console, part: str, request: Request, out: Path, workers:
     Raises:
         RunError: a required run is missing; raised after everything else is done.
     """
-    request.check(class_incremental.NAMES if part == "class" else None)
+    request.check(*NAMES.get(part, ()))
     whole = replace(request, only=())  # files include all existing runs; `only` limits only what is run and shown
     needed = {name: NEEDED[name](request) for name in parts_of(part, request.fast)}
     if not any(needed.values()):
@@ -132,6 +149,7 @@ def run_missing(
     if waiting:
         say(console, f"runs: {len(every)}; to do: {len(waiting)}; folder of runs: {out}")
     absent = unavailable(console, waiting)
+    absent |= without_features(console, [e for e in waiting if e.stream.data not in absent])
     ready = [experiment for experiment in every if experiment not in waiting or experiment.stream.data not in absent]
     ready.sort(key=lambda experiment: experiment.learner.name not in SLOW)
     begin = time.perf_counter()
@@ -179,6 +197,20 @@ def unavailable(console: Console, experiments: Sequence[Experiment]) -> dict[str
         except (InputError, RunError) as error:
             absent[name] = str(error)
             say(console, f"{name}: {error}", "red")
+    return absent
+
+
+def without_features(console: Console, experiments: Sequence[Experiment]) -> dict[str, str]:
+    """Compute missing features, which all runs then share; return the errors of data without them, by name."""
+    streams = {e.stream.data: e.stream for e in experiments if e.stream.features}
+    absent = {}
+    for data, stream in streams.items():
+        try:
+            with Downloads(console) as downloads:
+                stream.build(downloads)
+        except InputError as error:
+            absent[data] = str(error)
+            say(console, f"{data}: {error}", "red")
     return absent
 
 
