@@ -12,8 +12,10 @@ from prer.presets.tables import TABLES
 NOBODY_TELLS: dict[str, Any] = {
     "prer": {"encoder": "patches", "embedding": "auto", "density": {"name": "mixture"}, "answer": "both"}
 }
-# Over features of a pretrained network, whether the task is told or not.
+# Over features of a pretrained network, whether the task is told or not. References train a head on all their numbers.
+HEAD = {"encoder": "identity", "embedding": 65_536}
 OF_FEATURES: dict[str, Any] = {"prer": NOBODY_TELLS["prer"] | {"encoder": "identity"}}
+OF_FEATURES |= dict.fromkeys(("naive", "replay", "der", "joint"), HEAD)
 
 
 def experiment_file(data: str, learner: str) -> Path:
