@@ -26,7 +26,7 @@ def test_a_file_says_every_setting_and_is_what_runs(data, method):
 def test_every_file_is_one_of_them():
     folders = {file_of("mnist", method).parent for method in ("prer", "prer-literal")}
     found = {path.stem for folder in folders for path in folder.glob("*.toml")}
-    assert found == {f"{d}-{m}" for d, m in FILES} | {f"class-{d}" for d in (*DATA, "digits")}
+    assert found == {f"{d}-{m}" for d, m in FILES} | {f"class-{d}" for d in (*DATA, "digits")} | {"features"}
 
 
 def test_what_the_paper_has_no_experiment_of():
