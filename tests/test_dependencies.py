@@ -12,6 +12,8 @@ PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
 # Triton comes with torch where there may be a GPU; `prer bench` compares with the others where they are installed.
 UNDECLARED = {"triton", "avalanche", "torchvision", "nflows", "normflows"}
 
+EXTRAS = ("parquet", "text", "vision", "track")  # that the package imports where they are installed
+
 
 def names(requirements):
     """Distributions by their normalised names."""
@@ -36,7 +38,7 @@ def foreign():
 def test_every_import_is_declared():
     known = packages_distributions()
     extras = PROJECT["optional-dependencies"]
-    declared = names([*PROJECT["dependencies"], *extras["parquet"], *extras["track"]])
+    declared = names([*PROJECT["dependencies"], *(line for name in EXTRAS for line in extras[name])])
     of = {name: {d.lower().replace("_", "-") for d in known.get(name, [])} for name in foreign()}
     assert {name for name in of if not of[name] & {*declared}} == set()
 

@@ -23,7 +23,7 @@ def test_a_killed_lesson_leaves_the_old_model_or_the_new_one(tmp_path):
         "1",
         "--jobs",
         *jobs,
-    )
+    )["jobs"]
     assert set(found) == {*(f"{job}, at calls" for job in jobs), "teach, third lesson, at random"}
     for way, job in found.items():
         assert job["right"] == job["tries"] >= 3
