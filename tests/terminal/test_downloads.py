@@ -24,3 +24,17 @@ def test_a_log_shows_one_line_for_each_file():
         for done in (0, 1, 4_000_000):
             downloads("tiny/a-long-name.gz", done, 4_000_000)
     assert console.file.getvalue() == "tiny/a-long-name.gz: downloading 4.0 MB\n"
+
+
+def test_features_are_counted_in_samples():
+    console = Console(file=StringIO(), width=150, force_terminal=True, force_interactive=True)
+    with Downloads(console) as reading:
+        reading("features (tiny)", 512, 13_083, "texts")
+        reading.bars.refresh()
+        said = console.file.getvalue()
+    assert "features (tiny)" in said and "512/13,083 texts" in said and "/s" not in said
+    log = Console(file=StringIO(), width=20)
+    with Downloads(log) as reading:
+        for done in (0, 256, 13_083):
+            reading("features (tiny)", done, 13_083, "texts")
+    assert log.file.getvalue() == "features (tiny): computing those of 13,083 texts\n"
