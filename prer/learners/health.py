@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from prer.learners.prer import PRER
 
 MOST_OUTSIDE = 0.95  # share of a seed's pseudo-samples off the data; a barely trained flow may have half of them there
-MOST_OLD = 100  # old classes checked after a task
+MOST_OLD = 20  # old classes checked after a task, so that a lesson takes as long with many classes as with few
 SAMPLES = 200  # samples of each class
 CLASSES_AT_ONCE = 10  # classes checked in one batch
 
