@@ -17,6 +17,7 @@ from support.tables import table
 import prer
 from prer.errors import InputError
 from prer.models import folder as files
+from prer.models import plain
 
 SLDA = ("stream.label=kind", "learner.name=slda")
 FLOW = ("learner.encoder=continues", "learner.answer=head", "learner.density=flow", "learner.density.blocks=1")
@@ -152,7 +153,7 @@ def test_wrong_input_is_refused_with_a_sentence_and_changes_nothing(pets, capsys
 @pytest.mark.parametrize("command", ["predict", "score", "undo", "show", "sample", "teach"])
 def test_a_model_of_a_newer_format_is_refused(pets, capsys, command):
     about = json.loads((pets / "model.json").read_text())
-    (pets / "model.json").write_text(json.dumps(about | {"format": 3}))
+    (pets / "model.json").write_text(json.dumps(about | {"format": plain.FORMAT + 1}))
     words = {"undo": (), "show": (), "sample": ("--class", "ant")}.get(command, ("test.csv",))
     assert "of a newer version of prer; update prer" in refused(capsys, command, "pets", *words)
 

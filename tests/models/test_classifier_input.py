@@ -12,6 +12,7 @@ from support.tables import FEATURES, table
 
 import prer
 from prer.errors import InputError
+from prer.models import plain
 
 NAMES = list("pqrst")  # of the features of a lesson
 
@@ -294,7 +295,7 @@ def test_a_random_state_may_be_none_or_that_of_numpy(state):
 def test_a_folder_of_a_newer_format_is_refused(tmp_path):
     folder = model_of(first()).save(tmp_path / "model")
     about = json.loads((folder / "model.json").read_text())
-    (folder / "model.json").write_text(json.dumps(about | {"format": about["format"] + 1}))
+    (folder / "model.json").write_text(json.dumps(about | {"format": plain.FORMAT + 1}))
     with pytest.raises(InputError, match="of a newer version of prer; update prer: pip install -U prer"):
         prer.load(folder)
     with pytest.raises(InputError, match="contains no model; give the folder of a model or of a finished run"):
