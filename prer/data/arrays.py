@@ -42,7 +42,7 @@ def as_samples(x: np.ndarray | Tensor | Sequence, *, may_be_dark: bool = False, 
     Missing values are filled as `reading` says.
     """
     array = reading.filled(_as_array(x))
-    if array.dtype.kind == "U" or (array.dtype.kind == "O" and array.size and isinstance(array.flat[0], str)):
+    if array.ndim == 1 and array.size and isinstance(array[0], str):
         raise InputError(TEXTS)
     if array.dtype.kind not in "biuf" or array.ndim not in (2, 3, 4) or not array.size:
         raise InputError(

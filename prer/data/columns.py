@@ -23,10 +23,11 @@ class Ways(NamedTuple):
     label: str = ""  # what selects the label column
     named: str = "{}"  # the same for a given column
     missing: str = ""  # what fills missing values
+    text: str = "leave out the others"  # what selects the column of texts
 
 
-FILES = Ways("stream.label", "stream.label={}", "stream.missing=median")
-PYTHON = Ways("y='...'", "y='{}'", "missing='median'")
+FILES = Ways("stream.label", "stream.label={}", "stream.missing=median", "name it with stream.text")
+PYTHON = Ways("y='...'", "y='{}'", "missing='median'", "call it 'text', or give only that one and y")
 NEITHER = Ways()
 NAMED_BY = FILES.label
 

@@ -19,15 +19,25 @@ from prer.data.columns import find_column
 from prer.data.formats.images import pixels
 from prer.data.frames import checked, is_frame, is_number, of_frame
 from prer.data.reading import Missing, Reading
+from prer.data.resizing import resized
 from prer.errors import InputError
 from prer.text import shown
 
-SAMPLES = ("image", "img", "pixel_values", "x", "features", "text", "sentence")
+SAMPLES = ("image", "img", "pixel_values", "x", "features")
+TEXTS = ("text", "sentence")
 LABELS = ("label", "labels", "fine_label", "y", "target")
 WANTED = "give pairs (x, y), rows such as {'image': ..., 'label': 3}, or a data frame"
 
 
-def as_data(source: Any, y: Any = None, *, missing: Missing = "error", known: Reading | None = None) -> Data:
+def as_data(
+    source: Any,
+    y: Any = None,
+    *,
+    missing: Missing = "error",
+    known: Reading | None = None,
+    names: Sequence[str] = SAMPLES,
+    size: int = 0,
+) -> Data:
     """Convert an object to samples and labels.
 
     Args:
@@ -36,6 +46,8 @@ def as_data(source: Any, y: Any = None, *, missing: Missing = "error", known: Re
         y: name of the label for named rows or columns; or the labels, if the source holds samples only.
         missing: of a data frame, as in `of_frame`.
         known: how earlier data was read, for a data frame.
+        names: a named row has its sample under one of these names, or numbers under others.
+        size: height and width to which Pillow images are resized; 0: unchanged.
 
     Example:
         >>> rows = [{"height": 1.5, "width": 2, "label": "cat"}, {"height": 2.5, "width": 1, "label": "dog"}]
@@ -51,14 +63,14 @@ def as_data(source: Any, y: Any = None, *, missing: Missing = "error", known: Re
         raise InputError(f"the data is empty; {WANTED}")
     everything = _chained(first, items)
     if isinstance(first, Mapping):
-        return _of_rows(everything, first, y)
+        return _of_rows(everything, first, y, names, size)
     if y is not None and not isinstance(y, str):
-        return checked(_stacked(list(everything)), as_labels(y))
+        return checked(_stacked(list(everything), size), as_labels(y))
     pairs = [_pair(item) for item in everything]
-    return checked(_stacked([x for x, _ in pairs]), as_labels([label for _, label in pairs]))
+    return checked(_stacked([x for x, _ in pairs], size), as_labels([label for _, label in pairs]))
 
 
-def samples_of(source: Any, known: Reading) -> np.ndarray | Tensor:
+def samples_of(source: Any, known: Reading, wanted: Sequence[str] = SAMPLES, size: int = 0) -> np.ndarray | Tensor:
     """Samples to predict, of an object as in `as_data`, by the columns of the model; labels may be missing."""
     items = _items(source)
     first = next(items, None)
@@ -66,12 +78,12 @@ def samples_of(source: Any, known: Reading) -> np.ndarray | Tensor:
         raise InputError("the data is empty; give samples to predict")
     everything = _chained(first, items)
     if not isinstance(first, Mapping):
-        return _stacked([_sample(item) for item in everything])
+        return _stacked([_sample(item) for item in everything], size)
     names = {str(name): name for name in first}
-    sample = None if known.columns else next((name for name in SAMPLES if name in names), None)
+    sample = None if known.columns else next((name for name in wanted if name in names), None)
     numbers = [name for name in first if name not in LABELS and is_number(first[name])]
     chosen = [names.get(column, column) for column in known.columns] or ([sample] if sample else numbers)
-    return _stacked(_values(everything, chosen, sample)[0])
+    return _stacked(_values(everything, chosen, sample)[0], size)
 
 
 def _items(source: Any) -> Iterator[Any]:
@@ -103,16 +115,16 @@ def _sample(item: Any) -> Any:
 # -- rows with names -------------------------------------------------------------------------------------------------
 
 
-def _of_rows(rows: Iterable[Any], first: Mapping[str, Any], y: Any) -> Data:
+def _of_rows(rows: Iterable[Any], first: Mapping[str, Any], y: Any, wanted: Sequence[str], size: int) -> Data:
     names = list(first)
     label = _label_of(names, y)
-    sample = next((name for name in SAMPLES if name in names and name != label), None)
+    sample = next((name for name in wanted if name in names and name != label), None)
     chosen = [sample] if sample else [name for name in names if name != label and is_number(first[name])]
     if not chosen:
         raise InputError(f"rows with only {shown(', '.join(map(str, names)))} contain no samples; {WANTED}")
     samples, labels = _values(rows, chosen, sample, label)
     reading = Reading(columns=() if sample else tuple(map(str, chosen)), label="" if sample else str(label))
-    return Data(_stacked(samples), as_labels(labels, label), reading=reading)
+    return Data(_stacked(samples, size), as_labels(labels, label), reading=reading)
 
 
 def _values(rows: Iterable[Any], chosen: Sequence[Any], sample: Any, *label: Any) -> tuple[list[Any], list[Any]]:
@@ -142,12 +154,16 @@ def _label_of(names: Sequence[str], y: Any) -> str:
 # -- samples ---------------------------------------------------------------------------------------------------------
 
 
-def _stacked(samples: list[Any]) -> np.ndarray | Tensor:
-    """Stack all samples into one array; grey images among colour images get three channels; texts stay texts."""
+def _stacked(samples: list[Any], size: int = 0) -> np.ndarray | Tensor:
+    """Stack all samples into one array; grey images among colour images get three channels; texts stay texts.
+
+    With a size, Pillow images are resized to it first.
+    """
     if all(isinstance(sample, str) for sample in samples):
         return np.array(samples, dtype=object)
     arrays = [_as_array(sample) for sample in samples]
     if all(hasattr(sample, "getbands") for sample in samples):
+        arrays = [resized(torch.from_numpy(array)[None], size)[0].numpy() if size else array for array in arrays]
         colours = max(len(array) for array in arrays)
         arrays = [np.repeat(array, colours // len(array), axis=0) for array in arrays]
     first = arrays[0]

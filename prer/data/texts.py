@@ -5,6 +5,7 @@
 from __future__ import annotations
 
 import contextlib
+import itertools
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from typing import Any, NamedTuple
@@ -12,9 +13,9 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from prer.data.arrays import Data
-from prer.data.columns import check_names, find_column
-from prer.data.reading import Reading
-from prer.data.tables import Asked
+from prer.data.columns import EMPTY, check_names, find_column
+from prer.data.reading import Reading, listed
+from prer.data.tables import Asked, is_missing
 from prer.errors import InputError
 from prer.text import shown
 
@@ -32,23 +33,26 @@ class Places(NamedTuple):
 
 
 def is_texts(x: Any) -> bool:
-    """Whether samples are texts: a sequence or array of strings."""
+    """Whether samples are texts: a sequence or array of strings, some of which may be missing."""
     if isinstance(x, np.ndarray):
-        return x.ndim == 1 and (x.dtype.kind == "U" or (x.dtype.kind == "O" and _all_texts(x.tolist())))
-    return isinstance(x, (list, tuple)) and _all_texts(x)
+        return x.ndim == 1 and x.dtype.kind in "UOT" and is_texts(x.tolist())
+    return isinstance(x, (list, tuple)) and any(isinstance(value, str) for value in x)
 
 
-def as_texts(x: np.ndarray | Sequence[str] | Any, rows: Sequence[int] | None = None) -> list[str]:
-    """Texts without surrounding spaces; an empty or very long one raises an error that names its row, from 1."""
-    texts = [str(text).strip() for text in x]
-    for row, text in zip(rows or range(1, len(texts) + 1), texts, strict=True):
-        if not text:
-            raise InputError(f"the text in row {row} is empty; fill it or drop the row")
-        if len(text) > LONGEST:
-            raise InputError(
-                f"the text in row {row} has {len(text):,} characters, the limit is {LONGEST:,}; shorten it"
-            )
-    return texts
+def as_texts(x: Iterable[Any], rows: Iterable[int] | None = None) -> list[str]:
+    """Texts without surrounding spaces; a missing, empty or very long one raises an error with its row, from 1."""
+    return [_text(value, row) for row, value in zip(rows or itertools.count(1), x, strict=False)]
+
+
+def _text(value: Any, row: int) -> str:
+    if not isinstance(value, str) and not is_missing(value):
+        raise InputError(f"row {row} holds no text; write it as text, or drop the row")
+    text = value.strip() if isinstance(value, str) else ""
+    if not text:
+        raise InputError(f"the text in row {row} is empty; fill it or drop the row")
+    if len(text) > LONGEST:
+        raise InputError(f"the text in row {row} has {len(text):,} characters, the limit is {LONGEST:,}; shorten it")
+    return text
 
 
 def of_rows(
@@ -70,18 +74,36 @@ def of_rows(
     for number, row in enumerate(rows, 1):
         test = False if place.part is None else _is_test(row[place.part])
         if test is not None:
-            kept[test].append((number, row[place.text], None if place.label is None else row[place.label]))
+            label = None if place.label is None else _label(row[place.label], number, asked)
+            kept[test].append((number, row[place.text], label))
     if not kept[False]:
         what = "no row" if place.part is None else f"no row with 'train' in column {shown(names[place.part], 30)!r}"
         raise InputError(f"it has {what}; give one row for each sample")
-    every = kept[False] + kept[True]
-    x = as_texts(["" if text is None else text for _, text, _ in every], [number for number, _, _ in every])
-    label = "" if place.label is None else names[place.label]
+    numbers, found, of_rows = zip(*kept[False], *kept[True], strict=True)
+    x, label = as_texts(found, numbers), "" if place.label is None else names[place.label]
     reading = replace(asked.known or Reading(), text=names[place.text], label=label or asked.label, inputs="texts")
     y = np.empty(0, dtype=str)
     with contextlib.suppress(*(() if asked.learning else (InputError,))):  # to predict, labels are optional
-        y = as_labels([of_row for _, _, of_row in every], label) if label else y
+        y = as_labels(list(of_rows), label) if label else y
+    _check_guess(asked, names[place.text], label, x, y)
     return Data(np.array(x, dtype=object), y, len(kept[True]), reading=reading)
+
+
+def _label(value: Any, row: int, asked: Asked) -> Any:
+    """A label, of whatever type; a missing one is an error if labels are needed."""
+    if asked.learning and (is_missing(value) or str(value).strip().lower() in EMPTY):
+        raise InputError(f"row {row} has no label; drop the row or label it")
+    return value
+
+
+def _check_guess(asked: Asked, text: str, label: str, x: Sequence[str], y: np.ndarray) -> None:
+    """Raise an error if nothing tells texts from labels, and the column taken for labels is less like one."""
+    if asked.known is None and not asked.text and not asked.label and text != USUAL and len({*x}) < len({*y.tolist()}):
+        text, label = shown(text, 30), shown(label, 30)
+        raise InputError(
+            f"column {text!r} holds fewer different texts than the last column {label!r}; which one holds the labels? "
+            f"Name it with {asked.ways.label}"
+        )
 
 
 def places(names: Sequence[str], asked: Asked) -> Places:
@@ -102,19 +124,21 @@ def places(names: Sequence[str], asked: Asked) -> Places:
         if not others or (not chosen and len(others) < 2):
             raise InputError("it has no column of labels; texts need a label each to be learned")
         of_label = others[-1]
-    if chosen:
-        return Places(list(names).index(chosen), of_label, part)
-    left = [i for i in others if i != of_label]
+    left = [list(names).index(chosen)] if chosen else [i for i in others if i != of_label]
     if len(left) != 1:
-        named = ", ".join(repr(shown(names[i], 30)) for i in left[:5])
-        raise InputError(f"the texts could be in several columns ({named}); name the column with stream.text")
-    return Places(left[0], of_label, part)
+        raise InputError(
+            f"the texts could be in several columns ({listed([names[i] for i in left])}); {asked.by.text}"
+            if left
+            else "it has no column of texts besides the label; add it"
+        )
+    found = Places(left[0], of_label, part)
+    used = [place for place in found if place is not None]
+    if len({*used}) < len(used):
+        twice = next(names[place] for place in used if used.count(place) > 1)
+        raise InputError(f"column {shown(twice, 30)!r} cannot be two of text, label and part; name different columns")
+    return found
 
 
 def _is_test(value: Any) -> bool | None:
     """Whether a row of this part is for tests; None if it belongs to neither part."""
     return PARTS.get(str(value).strip().lower())
-
-
-def _all_texts(values: Sequence[Any]) -> bool:
-    return bool(len(values)) and all(isinstance(value, str) for value in values)

@@ -88,7 +88,7 @@ def _in_batches(
         batch = raw[first : first + BATCH]
         if isinstance(batch, Tensor):
             batch = resized(batch, reading.size, reading.fit) if batch.dim() == 4 and reading.size else batch
-            batch = batch.float() / 255 if batch.dtype == torch.uint8 else batch
+            batch = batch.float() / (255 if batch.dtype == torch.uint8 else 1)  # a copy, which a network may change
         made = extractor(batch)
         if width and made.shape[1] != width:
             raise InputError(

@@ -5,6 +5,7 @@
 from __future__ import annotations
 
 import hashlib
+import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -46,9 +47,9 @@ class Extractor:
         """Vectors [B, D] of a batch."""
         try:
             made = self.embed(list(batch) if not isinstance(batch, Tensor) else batch)
-        except (RuntimeError, TypeError, ValueError, AttributeError) as error:
-            if isinstance(error, InputError):
-                raise
+        except InputError:
+            raise
+        except Exception as error:  # the code of somebody else
             what = excerpt(next(iter(str(error).strip().splitlines()), type(error).__name__), 120)
             given = "texts" if not isinstance(batch, Tensor) else f"a batch of shape {tuple(batch.shape)}"
             raise InputError(f"the feature extractor {self.name} failed on {given}: {what}") from error
@@ -62,7 +63,7 @@ class Extractor:
                 f"the feature extractor {self.name} returns {shown(type(made).__name__, 30)}; "
                 "wrap it in a function that returns a tensor of vectors [B, D]"
             )
-        vectors = found.flatten(1) if found.dim() > 2 and found[0].numel() == found.shape[1] else found
+        vectors = found.flatten(1) if found.dim() > 2 and math.prod(found.shape[2:]) == 1 else found
         if vectors.dim() != 2 or len(vectors) != count or not vectors.shape[1]:
             shape = "x".join(map(str, found.shape)) or "1"
             what = f"of {count} inputs, the feature extractor {self.name} returns {shape} numbers, not one vector each"
@@ -158,13 +159,14 @@ def of_size(x: Tensor, size: int) -> Tensor:
 def _tensor_in(made: Any) -> Tensor | None:
     """The tensor of vectors in what a network returns; None if it is not clear which."""
     if isinstance(made, Tensor):
-        return made
+        return made if made.layout == torch.strided and not made.is_meta else None
     if isinstance(made, np.ndarray):
-        return torch.from_numpy(made)
+        return torch.from_numpy(made.copy()) if made.dtype.kind in "biuf" and made.itemsize <= 8 else None
     if isinstance(made, list) and made and all(isinstance(row, (Tensor, np.ndarray)) for row in made):
-        return torch.stack([torch.as_tensor(row) for row in made])
+        rows = [found for row in made if (found := _tensor_in(row)) is not None]
+        return torch.stack(rows) if len(rows) == len(made) and len({row.shape for row in rows}) == 1 else None
     for name in VECTORS:
         value = made.get(name) if isinstance(made, Mapping) else getattr(made, name, None)
-        if isinstance(value, Tensor):
-            return value
+        if isinstance(value, (Tensor, np.ndarray)):
+            return _tensor_in(value)
     return None

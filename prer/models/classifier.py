@@ -23,11 +23,14 @@ from sklearn.utils.validation import check_is_fitted
 from torch import Tensor
 
 from prer.address import MOST_SEEDS, as_device
+from prer.data import rows
 from prer.data.arrays import TEXTS, Data, as_labels, as_samples, with_medians
+from prer.data.columns import PYTHON, check_names
 from prer.data.frames import is_frame, of_frame
 from prer.data.reading import Missing, Reading
 from prer.data.rows import as_data, samples_of
-from prer.data.texts import USUAL, is_texts
+from prer.data.tables import Asked
+from prer.data.texts import is_texts, of_rows
 from prer.errors import InputError
 from prer.features.extraction import extracted
 from prer.features.extractor import Extractor
@@ -177,7 +180,7 @@ class ContinualClassifier(ClassifierMixin, BaseEstimator):
         self.validation_score_ = model.lessons[-1]["held_out"] if model.lessons else None
         for name in ("n_features_in_", "feature_names_in_"):  # of an earlier `fit`
             vars(self).pop(name, None)
-        if len(model.reading.shape) == 1 and model.reading.inputs in ("", "vectors"):
+        if len(model.reading.shape) == 1 and not model.reading.extractor:
             self.n_features_in_ = len(model.reading.columns) or model.reading.shape[0]
         if model.reading.columns:
             self.feature_names_in_ = np.array(model.reading.columns, dtype=object)
@@ -239,7 +242,9 @@ class ContinualClassifier(ClassifierMixin, BaseEstimator):
         """Validated samples and labels of a lesson."""
         extractor = self._extractor(model)
         if extractor is not None:
-            return extracted(self._raw(model, X, y), extractor, progress=self._progress)
+            if self.missing != "error":
+                raise InputError(f"missing={self.missing!r} has no effect with features; leave it out")
+            return extracted(self._raw(model, X, y, extractor), extractor, progress=self._progress)
         how = {"missing": self.missing, "known": model.reading if model.tasks else None}
         if y is None or isinstance(y, str):  # pairs, rows with names, or a frame with its label
             data = _with_labels(X, y, **how)
@@ -264,18 +269,35 @@ class ContinualClassifier(ClassifierMixin, BaseEstimator):
             return extractor_of(model.reading, self.features, model.device)
         return None if self.features is None else as_extractor(self.features, model.device)
 
-    def _raw(self, model: Model, X: Any, y: Any) -> Data:
+    def _raw(self, model: Model, X: Any, y: Any, extractor: Extractor) -> Data:
         """Samples and labels of a lesson before their features are computed."""
         known = model.reading.before
-        if y is None or isinstance(y, str):
-            data = _with_labels(X, y)
-        else:
-            labels = _labels(y)
-            data = Data(_unread(X, self), labels)
-            if len(data.x) != len(labels):
-                what = f"X has {len(data.x)} samples and y has {len(labels)} labels"
+        if y is not None and not isinstance(y, str):
+            data = self._unlabelled(X, model, extractor)._replace(y=_labels(y))
+            if len(data.x) != len(data.y):
+                what = f"X has {len(data.x)} samples and y has {len(data.y)} labels"
                 raise InputError(f"{what}; give one label for each sample")
-        return data._replace(reading=replace(known, label=known.label or data.reading.label))
+        elif is_frame(X):
+            data = _of_frame(X, Asked(y or "", known=known if model.tasks else None, text="", ways=PYTHON))
+        else:
+            data = _with_labels(X, y, names=_names(extractor), size=known.size or extractor.size)
+        if data.reading.columns:
+            raise InputError("a feature extractor takes no named numbers; give X as an array (n, features), and y")
+        own = {key: getattr(known, key) or getattr(data.reading, key) for key in ("label", "text")}
+        return data._replace(reading=replace(known, **own))
+
+    def _unlabelled(self, X: Any, model: Model, extractor: Extractor) -> Data:
+        """Samples without labels, before their features are computed: texts, or images or vectors as an array."""
+        known = model.reading.before
+        if is_frame(X):
+            asked = Asked(known=known if model.tasks else None, learning=False, text="", ways=PYTHON)
+            return _of_frame(X, asked)._replace(y=np.empty(0))
+        x = X.to_numpy() if hasattr(X, "to_numpy") else X  # a series
+        if isinstance(x, str):
+            raise InputError("X is one text; give a list of texts")
+        if not is_texts(x) and not _is_array(x):
+            x = samples_of(x, Reading(), _names(extractor), known.size or extractor.size)
+        return Data(x if is_texts(x) else _array(x, self), np.empty(0), reading=known)
 
     def _progress(self, what: str, done: int, total: int, unit: str = "bytes") -> None:
         if self.verbose is True:
@@ -293,7 +315,7 @@ class ContinualClassifier(ClassifierMixin, BaseEstimator):
         """Samples to predict."""
         check_is_fitted(self, "model_")
         if (extractor := self._extractor(self.model_)) is not None:
-            data = Data(_unread(X, self), np.empty(0), reading=self.model_.reading.before)
+            data = self._unlabelled(X, self.model_, extractor)._replace(reading=self.model_.reading.before)
             return extracted(data, extractor, progress=self._progress).x
         if is_frame(X):
             return X
@@ -348,7 +370,7 @@ class ContinualClassifier(ClassifierMixin, BaseEstimator):
         if y is None or isinstance(y, str):
             extractor = self._extractor(self.model_)
             if extractor is not None:
-                data = extracted(self._raw(self.model_, X, y), extractor, progress=self._progress)
+                data = extracted(self._raw(self.model_, X, y, extractor), extractor, progress=self._progress)
             else:
                 data = _with_labels(X, y, known=self.model_.reading)
             x, labels = self.model_.reading.arranged(data.x, data.reading), data.y
@@ -431,24 +453,19 @@ def _recommended(
     return build(kind, recommended("", kind.name, scenario, features)["learner"] | dict(own), "learner", {})
 
 
-def _unread(x: Any, estimator: Any) -> Any:
-    """Texts, or images or vectors as an array, of anything that holds samples without labels."""
-    if is_frame(x):
-        x = _column_of_texts(x)
-    x = x.to_numpy() if hasattr(x, "to_numpy") else x  # a series
-    if isinstance(x, str):
-        raise InputError("X is one text; give a list of texts")
-    if is_texts(x):
-        return x
-    return _array(x, estimator) if _is_array(x) else samples_of(x, Reading())
+def _names(extractor: Extractor) -> tuple[str, ...]:
+    """Names under which rows with names may hold a sample for this extractor."""
+    return {"texts": rows.TEXTS, "images": rows.SAMPLES}.get(extractor.inputs, (*rows.SAMPLES, *rows.TEXTS))
 
 
-def _column_of_texts(frame: Any) -> Any:
-    """The column of texts of a frame."""
+def _of_frame(frame: Any, asked: Asked) -> Data:
+    """Texts of a frame, and their labels if it has any."""
     names = [str(name) for name in frame.columns]
-    if len(names) > 1 and USUAL not in names:
-        raise InputError(f"the frame has {len(names)} columns; give the one with the texts, such as X['{names[0]}']")
-    return frame[frame.columns[names.index(USUAL) if USUAL in names else 0]]
+    check_names(names)
+    columns = [frame[name].to_numpy().tolist() for name in frame.columns]
+    if len(frame) and not any(isinstance(value, str) for column in columns for value in column[:1]):
+        raise InputError("the frame holds no texts; for numbers, give X as an array (n, features), and y")
+    return of_rows(names, zip(*columns, strict=True), asked, as_labels)
 
 
 def _with_labels(x: Any, y: str | None, **how: Any) -> Data:

@@ -99,8 +99,8 @@ class StreamConfig:
 
         Features are computed, but not kept on disk.
         """
-        self._check_features()
         if known is None:
+            self._check_features()
             return self._load("DATA", self.data, progress)
         loaded = load(self.data, label=str(self.label), text=self.text or None, known=known.before, key="DATA")
         extractor = extractor_of(known, None, as_device("auto"))
@@ -146,6 +146,10 @@ class StreamConfig:
             raise InputError(
                 f"stream.part applies only to tables of texts; leave it out, or set stream.features={OF_TEXTS[0]}"
             )
+        if self.size and self.features in OF_TEXTS:
+            raise InputError(f"stream.size={self.size}: {self.features} is for texts, which have no size; leave it out")
+        if self.features and self.missing != "error":
+            raise InputError(f"stream.missing={self.missing!r} has no effect with stream.features; leave it out")
 
     def _check(self) -> None:
         """Reject settings that would silently have no effect."""

@@ -151,7 +151,6 @@ BAD = {
         r"shapes, \(1, 8, 8\) and",
     ),
     "images among arrays": (([(Image.new("L", (8, 8)), 0), ([], 1)],), r"shapes, \(1, 8, 8\) and \(0,\)"),
-    "text as samples": (([("a", 0), ("b", 1)],), "not numbers"),
     "ragged lists": (([([[1], [1, 2]], 0), ([[1], [1, 2]], 1)],), "not numbers"),
     "NaN in pairs": (([(np.array([1.0, np.nan]), 0)],), "NaN"),
     "missing label": (([(GREY[0], 0), (GREY[1], None)],), "labels are missing"),

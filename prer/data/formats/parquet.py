@@ -34,9 +34,7 @@ def read(path: Path, asked: Asked) -> Data:
         check_growth(path, rows * len(names) * 8, path.stat().st_size)
         if asked.text is not None:
             with about(path):
-                return of_rows(
-                    names, _rows(file, names), asked, lambda labels, name: _as_labels(np.array(labels), name)
-                )
+                return of_rows(names, _rows(file, names), asked, _labels_of)
         with about(path):
             table, labels = _read(file, names, place, asked)
     with about(path):
