@@ -1,7 +1,8 @@
 """Features on disk, so that runs over the same samples compute them once. `prer teach` does not use it.
 
-A file's name is a checksum of the samples and of the extractor, so it is never stale. The oldest files are deleted once
-all of them are larger than `MOST`. Files are written atomically, and one that cannot be read is computed again.
+A file's name is a checksum of the samples and of the extractor, so it is never stale; a checksum of its content comes
+first in it. Files are written atomically, and a damaged one is computed again. Those that were not used for longest are
+deleted once all of them are larger than `MOST`.
 """
 
 # N samples, D features
@@ -21,11 +22,13 @@ from safetensors.torch import load, save
 from torch import Tensor
 
 from prer.data.entry import data_folder
-from prer.disk import content, durable, room
+from prer.disk import content, replace_file, room
 from prer.features.extractor import Extractor
 
 MOST = 2**32  # bytes of all files
 FORMAT = "1"  # part of each name; another one makes older files useless
+ENDING = ".features"
+SHA = 32  # bytes of a checksum
 
 
 def folder() -> Path:
@@ -51,7 +54,7 @@ def locked(key: str) -> Iterator[None]:
     """Let one process compute these features while others wait for them; without a key, do nothing."""
     lock = None
     if key:
-        with suppress(OSError):  # without a place to write, nothing is kept
+        with suppress(OSError, NotImplementedError):  # without a place to write, or without locks, nothing is kept
             folder().mkdir(parents=True, exist_ok=True)
             lock = FileLock(folder() / f"{key}.lock")
             lock.acquire()
@@ -64,36 +67,38 @@ def locked(key: str) -> Iterator[None]:
 
 def read(key: str, count: int) -> Tensor | None:
     """The features [N, D] of a key; None if they are not there, or damaged."""
-    file = folder() / f"{key}.safetensors"
+    file = folder() / f"{key}{ENDING}"
     try:
-        found = load(content(file, room()))["features"]
-        os.utime(file)  # it was used now
+        data = content(file, room())
+        found = load(data[SHA:])["features"] if hashlib.sha256(data[SHA:]).digest() == data[:SHA] else None
     except (OSError, ValueError, KeyError, SafetensorError, RuntimeError):
         return None
-    whole = found.dim() == 2 and len(found) == count and found.dtype == torch.float32 and bool(found.isfinite().all())
-    return found if whole else None
+    if found is None or found.dim() != 2 or len(found) != count or found.dtype != torch.float32:
+        return None
+    with suppress(OSError):
+        os.utime(file)  # it was used now
+    return found if found.isfinite().all() else None
 
 
 def write(key: str, made: Tensor) -> None:
     """Keep features, and delete the files that were not used for longest; a full disk is no error."""
     if made.nbytes > MOST:
         return
+    data = save({"features": made.contiguous()})
     with suppress(OSError):
-        new = folder() / f".{key}-{os.getpid()}.new"
-        durable(new, save({"features": made.contiguous()}))
-        new.replace(folder() / f"{key}.safetensors")
+        replace_file(folder() / f"{key}{ENDING}", hashlib.sha256(data).digest() + data)
         _bound(key)
 
 
 def _bound(newest: str) -> None:
     """Delete the files that were not used for longest until the rest is small enough."""
     files = []
-    for file in folder().glob("*.safetensors"):
+    for file in folder().iterdir():  # also those that a killed process was writing
         with suppress(OSError):  # another process deleted it
             files.append((file.stat().st_mtime, file.stat().st_size, file))
     total = sum(size for _, size, _ in files)
     for _, size, file in sorted(files):
-        if total > MOST and file.stem != newest:
+        if total > MOST and ENDING in file.name and file.stem != newest:
             total -= size
             file.unlink(missing_ok=True)
             file.with_suffix(".lock").unlink(missing_ok=True)
