@@ -206,7 +206,7 @@ def _categories(words: Words, name: str, asked: Asked) -> tuple[str, ...]:
     if len(texts) > TEXTS:
         raise InputError(
             f"column {shown(name, 30)!r} holds {len(texts)} different texts, more than the limit of {TEXTS}; "
-            f"drop the column, or name the label column with {asked.ways.label}"
+            f"drop the column, or name the label column with {asked.ways.label}{_of_texts(name, asked.ways)}"
         )
     longest = max(map(len, texts))
     if longest > NAME:
@@ -215,6 +215,11 @@ def _categories(words: Words, name: str, asked: Asked) -> tuple[str, ...]:
             "drop the column"
         )
     return tuple(texts)
+
+
+def _of_texts(name: str, ways: Ways) -> str:
+    """What to do if a column holds the texts that are to be classified."""
+    return f", or classify its texts: stream.text={shown(name, 30)} stream.features=minilm" if ways is FILES else ""
 
 
 def _unknown(words: Words, categories: Sequence[str]) -> list[str]:

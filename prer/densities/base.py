@@ -10,7 +10,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import ClassVar, Self
 
 import torch
 import torch.nn.functional as F
@@ -26,6 +26,10 @@ class DensitySettings(Options, ABC):
 
     default = "flow"
     has_kernels: ClassVar[bool] = False  # whether kernels of ours compute it, which a run records
+
+    def fitting(self, shape: Sequence[int]) -> Self:
+        """The same settings, with those that are "auto" chosen for samples of this shape."""
+        return self
 
     @abstractmethod
     def build(self, dimension: int) -> Density:

@@ -6,7 +6,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from typing import Self
 
 import torch
 import torch.nn.functional as F
@@ -14,11 +15,12 @@ from torch import Tensor
 
 from prer.densities.base import Density, DensitySettings, look_up, triangular
 from prer.nn.clusters import k_means, nearest
-from prer.settings import setting
+from prer.settings import Auto, setting
 
 ROUNDS = 25  # of expectation maximisation
 FEWEST = 40  # samples of a component
 FEW, AT_ONCE = 8, 2**22  # samples drawn of a component; numbers of factors that are gathered at once
+OF_IMAGES, OF_VECTORS = 0.3, 1.0  # shrinkage of the embeddings of images, and of vectors
 RIDGE = 1e-3  # added to each variance, in units of their mean
 
 
@@ -29,14 +31,22 @@ class MixtureSettings(DensitySettings):
     name = "mixture"
 
     components: int = setting(16, "most Gaussians of a class; at least 40 samples are needed for each", low=1, high=256)
-    shrinkage: float = setting(
-        0.3,
-        "weight of the mean covariance, in samples for each dimension: of a class's components, of all classes",
+    shrinkage: float | Auto = setting(
+        OF_IMAGES,
+        "weight of the mean covariance (of a class's components, of all classes), in samples for each dimension; "
+        "auto: 0.3 for images, 1 for vectors",
         low=0,
     )
 
+    def fitting(self, shape: Sequence[int]) -> Self:
+        """The same settings with the shrinkage that suits samples of this shape."""
+        if self.shrinkage != "auto":
+            return self
+        return replace(self, shrinkage=OF_VECTORS if len(shape) == 1 else OF_IMAGES)
+
     def build(self, dimension: int) -> Mixture:
         """The mixtures of one seed."""
+        assert self.shrinkage != "auto"
         return Mixture(dimension, self.components, self.shrinkage)
 
 

@@ -14,7 +14,9 @@ from prer.learners.labelling import outputs_of
 if TYPE_CHECKING:
     from prer.learners.prer import PRER
 
-CERTAINTY = 20  # a likelihood counts as if it were that of so many numbers: those of an embedding are not independent
+# A likelihood counts as if it were that of so many numbers, of images and of vectors: those of an embedding are not
+# independent.
+CERTAINTY, OF_VECTORS = 20, 40
 
 
 def answer_of(learner: PRER, z: Tensor, head: int) -> Tensor:
@@ -24,4 +26,5 @@ def answer_of(learner: PRER, z: Tensor, head: int) -> Tensor:
     found = likelihoods(learner.density_, z, outputs_of(learner, head))
     if learner.answer == "density":
         return found
-    return learner.heads_[head](z).log_softmax(-1) + (CERTAINTY / learner.dimension_) * found
+    certainty = OF_VECTORS if len(learner.shape_) == 1 else CERTAINTY
+    return learner.heads_[head](z).log_softmax(-1) + (certainty / learner.dimension_) * found

@@ -93,7 +93,7 @@ class PRER(Learner):
 
     def new_density(self) -> Density:
         """A density that knows no class yet."""
-        return stack(lambda: self.density.build(self.dimension_), self.address_ / "density")
+        return stack(lambda: self.density.fitting(self.shape_).build(self.dimension_), self.address_ / "density")
 
     def learn(self, task: Task) -> None:
         """Learn a task in the paper's three phases."""

@@ -8,9 +8,10 @@ from typing import Any
 
 from prer.presets.tables import TABLES
 
+MIXTURE = {"name": "mixture", "shrinkage": "auto"}
 # If nobody tells the task of a sample, on any data: found on validation data (docs/class-incremental.md).
 NOBODY_TELLS: dict[str, Any] = {
-    "prer": {"encoder": "patches", "embedding": "auto", "density": {"name": "mixture"}, "answer": "both"}
+    "prer": {"encoder": "patches", "embedding": "auto", "density": MIXTURE, "answer": "both"}
 }
 # Over features of a pretrained network, whether the task is told or not. References train a head on all their numbers.
 HEAD = {"encoder": "identity", "embedding": 65_536}

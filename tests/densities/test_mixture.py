@@ -11,7 +11,8 @@ from sklearn.mixture import GaussianMixture
 from support.densities import assert_close, seeds
 from torch.distributions import Categorical, MixtureSameFamily, MultivariateNormal
 
-from prer.densities.mixture import FEWEST, RIDGE, Mixture, components
+from prer.densities.mixture import FEWEST, RIDGE, Mixture, MixtureSettings, components
+from prer.learners.prer import PRER
 from prer.nn.stacked import floats, stack
 
 D = 3
@@ -181,3 +182,12 @@ def test_the_component_of_a_sample_is_chosen_by_its_share():
     assert chosen.min() == 0 and chosen.max() == len(density._places()[0]) - 1 and (chosen.diff() >= 0).all()
     below = 0.5 * (1 + math.erf(float(noise[chosen == 0].max()) / math.sqrt(2)))
     assert below == pytest.approx(float(density.weights[0, 0].exp()), abs=1e-3)
+
+
+def test_the_shrinkage_fits_the_shape_of_a_sample():
+    auto = MixtureSettings(shrinkage="auto")
+    assert [auto.fitting(shape).shrinkage for shape in ((384,), (1, 8, 8), (3, 32, 32))] == [1.0, 0.3, 0.3]
+    assert MixtureSettings(shrinkage=0.7).fitting((384,)).shrinkage == 0.7
+    learner = PRER(density={"name": "mixture", "shrinkage": "auto"}, encoder="identity")
+    learner.start((12,), (0,))
+    assert learner.density_.shrinkage == 1.0

@@ -30,7 +30,7 @@ def answers(learner, z):
 
 def test_both_is_the_product_of_head_and_tempered_likelihood(learned):
     found = answers(*learned)
-    expected = found["head"].softmax(-1).log() + answering.CERTAINTY / 20 * found["density"]
+    expected = found["head"].softmax(-1).log() + answering.OF_VECTORS / 20 * found["density"]
     assert_close(found["both"], expected, 1e-3)
 
 
