@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 NOTHING = 10_000  # bytes; where methods that keep nothing, or less than that, are drawn on a logarithmic axis
 COLOURS = {"prer": "tab:red", "replay": "tab:blue", "der": "tab:green", "joint": "black"}
 COLOURS |= {"slda-patches": "tab:purple", "ranpac-patches": "tab:orange", "prer-flow": "tab:pink"}
-MARKERS = dict(zip(METHODS, "xX+vP<>dsD^123hHo123sDp*", strict=True))
+MARKERS = dict(zip(METHODS, "xX+vP<>dsD^123hHo423sDp*", strict=True))
 
 
 def write(request: Request, outcomes: Mapping[Key, Outcome], out: Path) -> list[Path]:
