@@ -74,8 +74,8 @@ def read(
         kind = "" if folder else _kind(path)
         text = known.text if text is None and known and known.inputs == "texts" else text
         for key, given, kinds in (
-            ("label", label, TABLES),
             ("text", text is not None, TABLES),
+            ("label", label, TABLES),
             ("missing", missing != "error", (*TABLES, "zip")),
         ):
             if given and kind not in kinds:
@@ -98,8 +98,11 @@ def read_new(path: Path, known: Reading) -> Data:
 
     Besides everything `read` accepts: a .npy array, an .npz with x alone, one image, and images outside class folders.
     """
-    asked = Asked(known=known, learning=False, text=known.text if known.inputs == "texts" else None)
+    texts = known.inputs == "texts"
+    asked = Asked(known=known, learning=False, text=known.text if texts else None)
     with _readable(path):
+        if texts and (path.is_dir() or _kind(path) not in TABLES):
+            raise _no_table(path, "text")
         if path.is_dir():
             return _read_folder(path, known.size, known.fit, (), asked)
         if path.is_file() and path.suffix.lower() == ".npy":  # a pipe is rejected below: opening it would block
@@ -110,8 +113,11 @@ def read_new(path: Path, known: Reading) -> Data:
 
 
 def _no_table(path: Path, key: str) -> InputError:
+    if key == "text":
+        what = "texts are read from a table, and this is not one"
+        return InputError(f"{shown(path)}: {what}; give CSV or Parquet with a column of texts")
     what = f"{shown(path)}: stream.{key} applies only to tables, and this is not a table; leave it out"
-    return InputError(what if key != "missing" else what.replace("to tables", "to tables and vectors"))
+    return InputError(what if key == "label" else what.replace("to tables", "to tables and vectors"))
 
 
 def _as_known(path: Path, data: Data, known: Reading) -> Data:
@@ -234,7 +240,7 @@ def _gunzipped(head: bytes) -> bytes:
 
 def _is_text(head: bytes) -> bool:
     """Whether there are no control characters; reading checks later whether it is a table in UTF-8."""
-    return not any(byte < 32 and byte not in b"\t\n\r\f" for byte in head)
+    return not any(byte < 32 and byte not in b"\t\n\v\f\r" for byte in head)
 
 
 def _is_npz(path: Path) -> bool:

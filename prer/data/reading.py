@@ -45,8 +45,7 @@ class Reading:
         """Parse and validate the table of a model file, which anybody may have written."""
         reading = build(cls, {**table, "shape": shape}, "reading", {})
         reading._check_table()
-        if bool(reading.extractor) != bool(reading.inputs) or (reading.extractor and len(reading.shape) != 1):
-            raise ValueError("reading.extractor, reading.inputs and the shape of samples do not belong together")
+        reading._check_features()
         if reading.size and not reading.extractor and reading.shape[1:] != (reading.size, reading.size):
             raise ValueError(f"reading.size is {reading.size}, but samples have shape {reading.shape}")
         return reading
@@ -64,6 +63,15 @@ class Reading:
             raise ValueError(f"reading.medians has {len(self.medians)} entries, but samples have shape {self.shape}")
         if any(abs(median) > FLOAT for median in self.medians):
             raise ValueError("reading.medians must fit into 32-bit floats")
+
+    def _check_features(self) -> None:
+        """Check that the extractor, what it was given, and the shape belong together."""
+        whole = bool(self.extractor) == bool(self.inputs) and (not self.extractor or len(self.shape) == 1)
+        of_numbers = self.columns or self.missing != "error"
+        if not whole or (self.extractor and of_numbers) or (not self.extractor and self.weights):
+            raise ValueError("reading.extractor, reading.inputs and the shape of samples do not belong together")
+        if (self.text and self.inputs != "texts") or (self.size and self.inputs in ("texts", "vectors")):
+            raise ValueError("reading.text and reading.size do not belong to what the feature extractor was given")
 
     @property
     def widths(self) -> tuple[int, ...]:

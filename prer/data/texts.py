@@ -21,6 +21,7 @@ from prer.text import shown
 
 LONGEST = 100_000  # characters of a text
 PARTS = {"train": False, "training": False, "test": True, "testing": True}  # whether rows are for tests
+ALL_DIFFERENT = 10  # rows; if so many have labels that all differ, these are hardly labels
 USUAL = "text"  # name of a column that is taken for the texts if none is named
 
 
@@ -81,11 +82,12 @@ def of_rows(
         raise InputError(f"it has {what}; give one row for each sample")
     numbers, found, of_rows = zip(*kept[False], *kept[True], strict=True)
     x, label = as_texts(found, numbers), "" if place.label is None else names[place.label]
-    reading = replace(asked.known or Reading(), text=names[place.text], label=label or asked.label, inputs="texts")
+    reading = replace(asked.reading, text=names[place.text], inputs="texts")
+    reading = replace(reading, label=label or reading.label)
     y = np.empty(0, dtype=str)
     with contextlib.suppress(*(() if asked.learning else (InputError,))):  # to predict, labels are optional
         y = as_labels(list(of_rows), label) if label else y
-    _check_guess(asked, names[place.text], label, x, y)
+    _check_guess(asked, label, x, y)
     return Data(np.array(x, dtype=object), y, len(kept[True]), reading=reading)
 
 
@@ -96,22 +98,20 @@ def _label(value: Any, row: int, asked: Asked) -> Any:
     return value
 
 
-def _check_guess(asked: Asked, text: str, label: str, x: Sequence[str], y: np.ndarray) -> None:
-    """Raise an error if nothing tells texts from labels, and the column taken for labels is less like one."""
-    if asked.known is None and not asked.text and not asked.label and text != USUAL and len({*x}) < len({*y.tolist()}):
-        text, label = shown(text, 30), shown(label, 30)
+def _check_guess(asked: Asked, label: str, x: Sequence[str], y: np.ndarray) -> None:
+    """Raise an error if the last column, which was taken for the labels, does not look like them."""
+    classes = len({*y.tolist()})
+    if asked.known is None and not asked.label and (classes > len({*x}) or classes == len(y) >= ALL_DIFFERENT):
         raise InputError(
-            f"column {text!r} holds fewer different texts than the last column {label!r}; which one holds the labels? "
-            f"Name it with {asked.ways.label}"
+            f"the last column {shown(label, 30)!r} would be the label, but it holds {classes} different values "
+            f"in {len(y)} rows; name the label column with {asked.ways.label}"
         )
 
 
 def places(names: Sequence[str], asked: Asked) -> Places:
     """The columns of texts, of labels and of parts; all others are left out."""
     check_names(names)
-    known = asked.known
-    text = asked.text or (known.text if known else "")
-    label = asked.label or (known.label if known else "")
+    text, label = asked.text or asked.reading.text, asked.reading.label
     if text and text not in names:
         find_column(names, text)  # raises an error with a hint
     part = find_column(names, asked.part) if asked.part else None

@@ -70,7 +70,7 @@ class Extractor:
             raise InputError(f"{what}; {POOL if found.dim() > 2 else 'it must return [B, D]'}")
         if not vectors.is_floating_point():
             raise InputError(f"the feature extractor {self.name} returns {vectors.dtype}; it must return floats")
-        vectors = vectors.float().cpu()
+        vectors = vectors.detach().float().cpu()
         if not vectors.isfinite().all():
             raise InputError(f"the feature extractor {self.name} returns NaN or infinite values; check its input scale")
         return vectors
@@ -98,21 +98,19 @@ def of_module(module: nn.Module) -> Extractor:
 
 
 def of_function(function: Callable[[Any], Any]) -> Extractor:
-    """A function of the user's own, which is identified by its name alone."""
-    name = getattr(function, "__qualname__", type(function).__qualname__)
-    return Extractor(f"{getattr(function, '__module__', '')}.{name}".lstrip("."), "", function)
+    """A function of the user's own, which is identified by its name alone, whatever file it is in."""
+    return Extractor(getattr(function, "__qualname__", type(function).__qualname__), "", function)
 
 
 def of_sentences(model: Any) -> Extractor:
     """A model with `encode`, as in sentence-transformers."""
-    name = f"{type(model).__qualname__}"
     sha256 = sha256_of(model) if isinstance(model, nn.Module) else ""
 
     def embed(texts: Any) -> Any:
         with evaluating(model):
             return model.encode(texts, convert_to_numpy=True, show_progress_bar=False)
 
-    return Extractor(name, sha256, embed, "texts")
+    return Extractor(type(model).__qualname__, sha256, embed, "texts")
 
 
 @contextmanager

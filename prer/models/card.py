@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from prer.data.catalogue import CATALOGUE
+from prer.data.reading import Reading
 from prer.learners.base import Learner
 from prer.learners.interfaces import Generates
 from prer.models.model import Model
@@ -81,7 +82,7 @@ def card(learner: Learner, result: Mapping[str, Any], *, name: str, data: str, s
         about=about,
         seeds=len(result["seeds"]),
         version=__version__,
-        shape="x".join(map(str, stream.shape)),
+        shape=_shape(stream.shape, stream[0].reading),
         classes="\n".join(lines),
         **{key: plus_minus(result[key]) for key in metrics},
         samples=result["memory_samples"][-1],
@@ -154,7 +155,7 @@ def taught(model: Model, *, name: str, file: str) -> str:
         seeds=len(model.seeds),
         s="s" * (len(model.seeds) > 1),
         version=__version__,
-        shape=_shape(model),
+        shape=_shape(model.learner.shape_, model.reading),
         classes=len(set(model.labels)),
         lessons=len(model.tasks),
         s_lessons="s" * (len(model.tasks) > 1),
@@ -166,9 +167,9 @@ def taught(model: Model, *, name: str, file: str) -> str:
     )
 
 
-def _shape(model: Model) -> str:
+def _shape(of_sample: Sequence[int], reading: Reading) -> str:
     """The shape of a sample, and what its numbers are."""
-    shape, reading = "x".join(map(str, model.learner.shape_)), model.reading
+    shape = "x".join(map(str, of_sample))
     if not reading.extractor:
         return shape
     return f"{shape}, the features that {_escaped(reading.extractor)} computes from {reading.inputs}"

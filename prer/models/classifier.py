@@ -293,8 +293,9 @@ class ContinualClassifier(ClassifierMixin, BaseEstimator):
             asked = Asked(known=known if model.tasks else None, learning=False, text="", ways=PYTHON)
             return _of_frame(X, asked)._replace(y=np.empty(0))
         x = X.to_numpy() if hasattr(X, "to_numpy") else X  # a series
-        if isinstance(x, str):
-            raise InputError("X is one text; give a list of texts")
+        if isinstance(x, str) or hasattr(x, "getbands"):
+            kind = "text" if isinstance(x, str) else "image"
+            raise InputError(f"X is one {kind}; give a list of {kind}s")
         if not is_texts(x) and not _is_array(x):
             x = samples_of(x, Reading(), _names(extractor), known.size or extractor.size)
         return Data(x if is_texts(x) else _array(x, self), np.empty(0), reading=known)
