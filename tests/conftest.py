@@ -4,8 +4,11 @@ import sys
 
 import pytest
 from support.data_sets import empty_folder, shrink
+from support.extractors import install
 from support.hostile_files import bounded_memory
 from support.models import run_of_vectors
+
+from prer.features.named import named
 
 
 @pytest.fixture
@@ -52,3 +55,10 @@ def tiny(monkeypatch):
 def run_on_vectors(tmp_path_factory):
     """The folder of a finished run on vectors, their samples and labels."""
     return run_of_vectors(tmp_path_factory.mktemp("vectors"))
+
+
+@pytest.fixture
+def extractors(monkeypatch):
+    """Extractors that take no time under the known names; the size of every batch that they get."""
+    yield install(monkeypatch)
+    named.cache_clear()

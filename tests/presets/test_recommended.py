@@ -47,7 +47,12 @@ def test_all_learners_have_the_papers_networks(data):
 
 @pytest.mark.parametrize("data", ["my.npz", "fashion_mnist", "digits", *DATA])
 def test_if_nobody_tells_the_task_prer_has_one_default(data):
-    settings = {"encoder": "patches", "embedding": "auto", "density": {"name": "mixture", "shrinkage": "auto"}, "answer": "both"}
+    settings = {
+        "encoder": "patches",
+        "embedding": "auto",
+        "density": {"name": "mixture", "shrinkage": "auto"},
+        "answer": "both",
+    }
     assert recommended(data, "prer", "class")["learner"] == settings
     assert recommended(data, "prer")["learner"].get("encoder", "continues") == "continues"
 
