@@ -5,7 +5,7 @@ import csv
 import numpy as np
 import pandas
 import pytest
-from hypothesis import given, settings
+from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from prer.data.columns import PYTHON
@@ -268,6 +268,8 @@ LABELS = st.sampled_from(["a", "b b", "c,d", 'e"f', "ü"])
     st.sampled_from(["\r\n", "\n"]),
 )
 def test_every_text_that_a_csv_writer_writes_is_read_back(tmp_path_factory, rows, delimiter, quoting, end):
+    bare = end == "\n" and quoting == csv.QUOTE_MINIMAL  # Python before 3.13 then leaves \r unquoted, which ends a row
+    assume(not (bare and any("\r" in text for text, _ in rows)))
     path = tmp_path_factory.mktemp("texts") / "table.csv"
     with path.open("w", encoding="utf-8", newline="") as file:
         writer = csv.writer(file, delimiter=delimiter, quoting=quoting, lineterminator=end)
