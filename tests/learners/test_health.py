@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from support.learners import blobs, tiny_prer
 
-from prer import Stream, learn
+from prer import PRER, Stream, learn
 from prer.densities.flow import Flow
 from prer.errors import RunError
 from prer.learners import health
@@ -52,6 +52,15 @@ def test_a_run_stops_where_different_samples_have_one_embedding():
 def test_the_same_sample_many_times_is_no_collapse():
     x = np.repeat(np.random.default_rng(0).normal(size=(4, 5)), 20, axis=0)
     learn(Stream.split(x, np.repeat(np.arange(4), 20)), tiny_prer(), seeds=2, device="cpu")
+
+
+@pytest.mark.parametrize("encoder", ["identity", "random", "patches"])
+def test_samples_that_differ_by_rounding_are_no_collapse_where_no_encoder_is_trained(encoder):
+    """Features of one text many times: a network rounds differently in other batches."""
+    rng = np.random.default_rng(0)
+    x = np.repeat(rng.normal(size=(4, 5)), 20, axis=0) + 1e-8 * rng.normal(size=(80, 5))
+    learner = PRER(encoder=encoder, embedding="auto", density="mixture", answer="both", epochs=3)
+    learn(Stream.split(x, np.repeat(np.arange(4), 20)), learner, seeds=2, device="cpu", warned=True)
 
 
 def test_a_run_stops_where_the_samples_of_the_past_explode(monkeypatch):
