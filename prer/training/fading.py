@@ -29,6 +29,7 @@ class Fading:
 
     def __init__(self) -> None:
         self.classes: dict[str, float] = {}  # fading classes of the current task, with their lowest agreement
+        self.setting = ""  # what may help
 
     def warnings(self, event: Mapping[str, Any]) -> list[str]:
         """Warnings after this event: one sentence at the end of a task that leaves classes fading."""
@@ -37,9 +38,13 @@ class Fading:
             if share is not None and fades(share):
                 name = repr(event.get("class"))  # a class that came again has several entries in the memory
                 self.classes[name] = min(share, self.classes.get(name, share))
+                decoded = (
+                    event.get("replayed") != "embeddings"
+                )  # otherwise there is no autoencoder, or it matters little
+                self.setting = "learner.epochs_autoencoder" if decoded else "learner.epochs"
         elif event.get("event") == "task" and self.classes:
             found, self.classes = self.classes, {}
-            return [_sentence(event.get("task"), found)]
+            return [_sentence(event.get("task"), found, self.setting)]
         return []
 
 
@@ -71,12 +76,12 @@ class Health:
         return self.fading.warnings({"event": "task", "task": task})
 
 
-def _sentence(task: object, classes: Mapping[str, float]) -> str:
+def _sentence(task: object, classes: Mapping[str, float], setting: str) -> str:
     worst = sorted(classes.items(), key=lambda of_class: of_class[1])
     names = ", ".join(f"{share:.0%} of {name}" for name, share in worst[:MOST_NAMES])
     more = f" and {len(worst) - MOST_NAMES} more" if len(worst) > MOST_NAMES else ""
     when = f"after task {task + 1}" if type(task) is int else "after a task"
     return (
         f"{when} the memory's samples of some classes are often not recognised as their class (recognised in the worst "
-        f"seed: {names}{more}); these classes may be forgotten. More epochs may help, learner.epochs_autoencoder first."
+        f"seed: {names}{more}); these classes may be forgotten. More epochs may help, {setting} first."
     )

@@ -43,6 +43,16 @@ def test_a_warning_comes_after_the_task_and_names_the_worst_first():
     assert fading.warnings({"event": "task", "task": 2}) == []  # each task has health events of its own
 
 
+@pytest.mark.parametrize(
+    ("about", "setting"), [({}, "learner.epochs_autoencoder"), ({"replayed": "embeddings"}, "learner.epochs")]
+)
+def test_the_setting_that_may_help_is_one_that_has_an_effect(about, setting):
+    fading = Fading()
+    fading.warnings(health("a", 0.1) | {"agreement": [0.1]} | about)
+    (warning,) = fading.warnings({"event": "task", "task": 1})
+    assert warning.endswith(f"More epochs may help, {setting} first.")
+
+
 def test_a_class_with_several_entries_is_named_once_with_its_worst():
     fading = Fading()
     for name, share in (("a", 0.7), ("a", 0.2), ("b", 0.5), ("a", 0.6)):
