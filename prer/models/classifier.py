@@ -296,6 +296,8 @@ class ContinualClassifier(ClassifierMixin, BaseEstimator):
         if isinstance(x, str) or hasattr(x, "getbands"):
             kind = "text" if isinstance(x, str) else "image"
             raise InputError(f"X is one {kind}; give a list of {kind}s")
+        if isinstance(x, (list, tuple)) and not x:
+            raise InputError("X is empty; give at least one sample")
         if not is_texts(x) and not _is_array(x):
             x = samples_of(x, Reading(), _names(extractor), known.size or extractor.size)
         return Data(x if is_texts(x) else _array(x, self), np.empty(0), reading=known)
