@@ -14,7 +14,7 @@ import numpy as np
 
 from prer.data.arrays import Data
 from prer.data.columns import EMPTY, check_names, find_column
-from prer.data.reading import Reading, listed
+from prer.data.reading import listed
 from prer.data.tables import Asked, is_missing
 from prer.errors import InputError
 from prer.text import shown
