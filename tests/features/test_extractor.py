@@ -3,6 +3,7 @@
 import copy
 from collections import OrderedDict
 from types import SimpleNamespace
+from typing import ClassVar
 
 import numpy as np
 import pytest
@@ -150,7 +151,7 @@ def test_modes_come_back_after_an_error():
 class OfTimm(nn.Module):
     """A network that says, as those of timm do, which images it wants."""
 
-    pretrained_cfg = {"input_size": (3, 24, 24), "mean": (0.5, 0.4, 0.3), "std": (0.5, 0.2, 0.1)}
+    pretrained_cfg: ClassVar = {"input_size": (3, 24, 24), "mean": (0.5, 0.4, 0.3), "std": (0.5, 0.2, 0.1)}
 
     def forward(self, x):
         return x.mean((2, 3))

@@ -75,7 +75,7 @@ def test_anything_that_maps_a_batch_to_vectors_is_an_extractor():
 @pytest.mark.parametrize("given", [3, None, b"minilm", ["minilm"], {"name": "minilm"}, SimpleNamespace(encode=3)])
 def test_anything_else_is_refused(given):
     with pytest.raises(
-        InputError, match="features=.*: give 'minilm' or 'efficientnet-lite0', a torch module, or a fun"
+        InputError, match=r"features=.*: give 'minilm' or 'efficientnet-lite0', a torch module, or a fun"
     ):
         as_extractor(given, "cpu")
 
@@ -96,7 +96,9 @@ def test_a_network_of_the_users_own_is_given_again():
     same = nn.Linear(2, 3)
     same.load_state_dict(net.state_dict())
     assert extractor_of(reading, same, "cpu").sha256 == sha256_of(net)
-    with pytest.raises(InputError, match="features of Linear, which is not part of prer; give it in Python: prer.load"):
+    with pytest.raises(
+        InputError, match=r"features of Linear, which is not part of prer; give it in Python: prer\.load"
+    ):
         extractor_of(reading, None, "cpu")
 
 

@@ -20,7 +20,7 @@ def test_the_bytes_of_the_known_file_are_returned(tmp_path):
 def test_other_bytes_are_refused(tmp_path, data):
     (tmp_path / "w.pth").write_bytes(data)
     with pytest.raises(
-        InputError, match="the weights w.pth are not the known ones: their sha256 differs; install them"
+        InputError, match=r"the weights w\.pth are not the known ones: their sha256 differs; install them"
     ):
         verified(tmp_path / "w.pth", SHA256)
 
