@@ -245,7 +245,7 @@ def test_a_process_that_dies_while_it_computes_or_writes_leaves_no_wrong_file(mo
         assert ended(forked(at(place)))[0] == -signal.SIGKILL
         made, asked = computed()
         assert asked == 1 and torch.equal(made, letters(X)) and computed()[1] == 0
-    child = forked(lambda: vectors(X, replace(OF_TEXTS, embed=dies), Reading(), cached=True))
     file_of().unlink()
+    child = forked(lambda: vectors(X, replace(OF_TEXTS, embed=dies), Reading(), cached=True))
     assert ended(child)[0] == -signal.SIGKILL
     assert computed()[1] == 1
