@@ -1,9 +1,14 @@
-"""Sweeps of quick experiments, and finished points of them without training."""
+"""Sweeps of quick experiments, finished points of them without training, and an engine without processes."""
 
 import json
 import os
 from pathlib import Path
 
+from prer.errors import InputError, RunError
+from prer.runs.folder import RunFolder
+from prer.runs.run import execute
+from prer.sweeps.engines.base import Outcome, Runs, ended_before
+from prer.sweeps.engines.local import Local
 from prer.sweeps.sweep import Sweep
 
 BASE = 'seeds = 1\ndevice = "cpu"\n[learner]\nname = "naive"\nepochs = 1\noptimiser = "sgd"\n'
@@ -41,3 +46,31 @@ def is_alive(pid):
     except ProcessLookupError:
         return False
     return True
+
+
+class InThisProcess(Local):
+    """Runs experiments in this process, one after another, with whatever a test has patched."""
+
+    def run(self, experiments, out):
+        return _Runs(experiments, out)
+
+
+class _Runs(Runs):
+    running, waiting = (), ()
+
+    def __init__(self, experiments, out):
+        self.outcomes = (self._run(experiment, out) for experiment in experiments)
+
+    def _run(self, experiment, out):
+        ended, error = ended_before(experiment, out), ""
+        try:
+            execute(experiment, out)
+        except (InputError, RunError) as raised:
+            error = str(raised)
+        return ended or Outcome(experiment, RunFolder(experiment.path(out)), error)
+
+    def __next__(self):
+        return next(self.outcomes)
+
+    def close(self):
+        self.outcomes.close()
