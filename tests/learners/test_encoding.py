@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 import torch
 from sklearn.datasets import load_digits
+from sklearn.decomposition import PCA
 
 from prer import NCM, PRER, SLDA, Naive, Replay, Stream, learn
 from prer.errors import InputError
@@ -97,6 +98,82 @@ def test_closed_forms_sum_over_patches_if_asked():
     assert plain.sums_.get_buffer("totals").shape == (2, 10, 64)
     assert patches.sums_.get_buffer("totals").shape == (2, 10, 30)
     assert not any(name.startswith("encoder") for name in plain.state())
+
+
+def embeddings(width, classes=4, n=40):
+    """Vectors of unit length as of a pretrained network, with their labels."""
+    rng, y = np.random.default_rng(0), np.arange(classes * n) % classes
+    strong = rng.normal(size=(classes * n, 10)) * 0.8 ** np.arange(10) @ rng.normal(size=(10, width))
+    x = rng.normal(size=(classes, width))[y] + strong + 0.05 * rng.normal(size=strong.shape)
+    return (x / np.linalg.norm(x, axis=1, keepdims=True)).astype(np.float32), y
+
+
+@pytest.mark.filterwarnings("ignore:after task .* the memory's samples")
+@pytest.mark.parametrize("encoder", ["identity", "patches"])
+@pytest.mark.parametrize("size", [10, 120])
+def test_embeddings_of_embeddings_are_those_of_scikit_learn(encoder, size):
+    """One scale for all numbers, and principal components that are not whitened, both of the first task alone."""
+    x, y = embeddings(120)
+    learner, seeds = PRER(encoder=encoder, embedding=size, **QUICK), (0, 3)
+    vectors = Stream.split(x, y, classes_per_task=2, scenario="class")
+    learn(vectors, learner, seeds=seeds, device="cpu", warned=True)
+    for s, rows in enumerate(vectors[0].train_rows(seeds)):
+        first = vectors[0].samples(rows)[0].double().numpy()
+        scaled = (first - first.mean(0)) / np.sqrt(first.var(0, ddof=1).mean())
+        every = (x - first.mean(0)) / np.sqrt(first.var(0, ddof=1).mean())
+        expected = PCA(size, svd_solver="full").fit(scaled).transform(every) if size < 60 // 3 else every
+        made = learner.encoder_(learner.inputs_(torch.from_numpy(x).expand(2, -1, -1)))[s].numpy()
+        signs = np.sign((made * expected).sum(0)) if size == 10 else 1
+        np.testing.assert_allclose(made, signs * expected, atol=2e-2 if size == 10 else 1e-4)
+
+
+@pytest.mark.filterwarnings("ignore:after task .* the memory's samples")
+def test_random_directions_are_those_of_the_seed_whatever_the_data():
+    found = []
+    for scale in (1, 50):
+        x, y = embeddings(60)
+        learner = PRER(encoder="random", embedding=20, **QUICK)
+        learn(Stream.split(scale * x + scale, y, scenario="class"), learner, seeds=2, device="cpu", warned=True)
+        found.append(learner.encoder_.basis)
+    assert torch.equal(*found) and not torch.equal(found[0][0], found[0][1])
+    torch.testing.assert_close(found[0].mT @ found[0], torch.eye(20).expand(2, -1, -1), atol=1e-5, rtol=0)
+
+
+@pytest.mark.parametrize(
+    ("encoder", "shape", "features", "sentence"),
+    [
+        ("continues", (300,), "minilm", ""),
+        ("identity", (1, 8, 8), "", ""),
+        ("patches", (3, 8, 8), "", ""),
+        (
+            "identity",
+            (50,),
+            "",
+            "A sample is a vector of 50 numbers; it is centred and scaled, and no encoder is trained.",
+        ),
+        (
+            "patches",
+            (50,),
+            "x",
+            "A sample is a vector of 50 numbers (features of x); it is centred and scaled, and no ",
+        ),
+        (
+            "identity",
+            (1280,),
+            "",
+            "1,280 numbers; it is centred and scaled and projected on 200 principal components of ",
+        ),
+        (
+            "random",
+            (384,),
+            "minilm",
+            "384 numbers (features of minilm); it is centred and scaled and projected on 200 random",
+        ),
+    ],
+)
+def test_how_vectors_are_embedded_is_said_in_a_sentence(encoder, shape, features, sentence):
+    said = encoding.about_encoder(PRER(encoder=encoder, embedding="auto"), shape, features)
+    assert sentence in said and bool(said) == bool(sentence)
 
 
 def test_settings_without_effect_are_refused():

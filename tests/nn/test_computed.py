@@ -4,6 +4,8 @@ import numpy as np
 import pytest
 import torch
 import torch.nn.functional as F
+from hypothesis import given, settings
+from hypothesis import strategies as st
 from sklearn.datasets import load_digits
 from sklearn.decomposition import PCA
 from support.densities import seeds
@@ -14,8 +16,8 @@ from prer.nn.stacked import stack
 DIGITS = torch.from_numpy(load_digits().images / 16).float().unsqueeze(1)
 
 
-def projection(x, embedding, n=2):
-    made = stack(lambda: Projection(x.shape[-1], embedding), seeds(n))
+def projection(x, embedding, n=2, **how):
+    made = stack(lambda: Projection(x.shape[-1], embedding, **how), seeds(n))
     made.start([x] * n, seeds(n))
     return made
 
@@ -56,6 +58,53 @@ def test_long_vectors_become_whitened_principal_components(vectors):
     for of_seed in z.numpy():
         signs = np.sign((of_seed * expected).sum(0))
         np.testing.assert_allclose(of_seed, signs * expected, atol=2e-3)
+
+
+def test_embeddings_become_principal_components_that_are_not_whitened(vectors):
+    z = projection(vectors, 5, whitened=False)(vectors.expand(2, -1, -1))
+    expected = PCA(5, svd_solver="full").fit_transform(vectors.double().numpy())
+    for of_seed in z.numpy():
+        signs = np.sign((of_seed * expected).sum(0))
+        np.testing.assert_allclose(of_seed, signs * expected, atol=5e-3)
+    assert not torch.allclose(z.std(1)[0], torch.ones(5), atol=0.5)  # else this would not tell the two apart
+
+
+@pytest.mark.parametrize("random", [False, True])
+@given(shift=st.floats(-100, 100), scale=st.floats(0.1, 10), n=st.integers(2, 60), seed=st.integers(0, 99))
+@settings(derandomize=True, database=None, deadline=None, max_examples=20)
+def test_directions_that_are_not_whitened_keep_lengths(random, shift, scale, n, seed):
+    """They are orthonormal: no vector becomes longer, and one in their span keeps its length."""
+    x = shift + scale * torch.randn(n, 12, generator=torch.Generator().manual_seed(seed))
+    made = projection(x, 4, whitened=False, random=random)
+    for basis in made.basis:
+        torch.testing.assert_close(basis.mT @ basis, torch.eye(4), atol=1e-4, rtol=0)
+        assert (basis.sum(0) >= -1e-4).all()  # the sign is not that of a library
+    torch.testing.assert_close(made.mean, x.mean(0).expand(2, -1), atol=1e-4 * (1 + abs(shift)), rtol=0)
+    z = made(x.expand(2, -1, -1))
+    assert (z.norm(dim=2) <= (x - x.mean(0)).norm(dim=1) * 1.001 + 1e-3).all()
+    torch.testing.assert_close(made(made.inverse(z)), z, atol=1e-3 * (scale + abs(shift) / 10), rtol=0)
+
+
+def test_random_directions_do_not_depend_on_the_samples(vectors):
+    one, other = (projection(x, 5, whitened=False, random=True) for x in (vectors, vectors[:30].roll(1, 1) ** 2))
+    assert torch.equal(one.basis, other.basis) and not torch.equal(one.mean, other.mean)
+    assert not torch.equal(one.basis[0], one.basis[1])  # each seed has its own
+    directions = projection(vectors, 5, whitened=False).basis
+    assert not torch.allclose(directions, one.basis, atol=0.1)
+    x = vectors.expand(2, -1, -1)
+    expected = (x.numpy() - vectors.mean(0).numpy()) @ one.basis.numpy()
+    np.testing.assert_allclose(one(x).numpy(), expected, atol=1e-3)
+
+
+@pytest.mark.parametrize("n", [3, 9, 30])
+def test_of_few_samples_only_a_third_as_many_components_are_used(vectors, n):
+    """The other directions are random, orthogonal to them."""
+    made = projection(vectors[:n], 12, whitened=False)
+    top = PCA(n // 3, svd_solver="full").fit(vectors[:n].double().numpy()).components_
+    for basis in made.basis.double().numpy():
+        np.testing.assert_allclose(np.abs((basis[:, : n // 3] * top.T).sum(0)), 1, atol=1e-3)
+        np.testing.assert_allclose(top @ basis[:, n // 3 :], 0, atol=1e-3)
+    assert not torch.allclose(made.basis[0][:, n // 3 :], made.basis[1][:, n // 3 :], atol=0.1)
 
 
 def test_the_inverse_gives_back_what_the_directions_span(vectors):

@@ -1,11 +1,13 @@
 """Encoder, decoder and inputs: shapes and ranges."""
 
+import numpy as np
 import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from support.networks import IMAGES, SEEDS, widths
 
+from prer.address import Address
 from prer.nn.networks import Decoder, Encoder, Inputs, Reshape, paddings
 from prer.nn.stacked import floats, stack
 
@@ -85,3 +87,58 @@ def test_constant_columns_are_harmless(constant):
     assert inputs(x)[..., 1].abs().max() <= tolerance
     x[..., 1] += 1  # were it divided by its own rounding error, a later task's value would explode
     torch.testing.assert_close(inputs(x)[..., 1], torch.ones(3, 333), atol=tolerance, rtol=0)
+
+
+# -- embeddings --------------------------------------------------------------------------------------------------------
+
+
+def scaled(x, fewest):
+    """The inputs of one seed, after they were started with these vectors, and their spread."""
+    inputs = stack(lambda: Inputs((x.shape[1],)), Address((0,)))
+    inputs.start([x], fewest)
+    return inputs(x.unsqueeze(0))[0], inputs.std[0]
+
+
+@given(
+    spreads=st.lists(st.floats(1, 9), min_size=3, max_size=30),
+    unit=st.floats(1e-3, 1e3),
+    shift=st.floats(-5, 5),
+    seed=st.integers(0, 99),
+)
+@settings(derandomize=True, database=None, deadline=None, max_examples=50)
+def test_the_numbers_of_an_embedding_have_one_scale(spreads, unit, shift, seed):
+    """The root of their mean variance, computed in double precision; differences between numbers remain."""
+    rng = np.random.default_rng(seed)
+    x = (unit * (shift + rng.normal(size=(40, len(spreads))) * spreads)).astype(np.float32)
+    own = x.astype(float).std(0, ddof=1)
+    if 9.9 < own.max() / np.median(own) < 10.1:  # at the limit either is right
+        return
+    alike = own.max() <= 10 * np.median(own)
+    made, std = scaled(torch.from_numpy(x), len(spreads))
+    expected = np.full_like(own, np.sqrt((own**2).mean())) if alike else own
+    np.testing.assert_allclose(std.numpy(), expected, rtol=1e-3)
+    np.testing.assert_allclose(made.numpy(), (x - x.astype(float).mean(0)) / expected, atol=2e-3 * (1 + abs(shift)))
+
+
+@pytest.mark.parametrize(("columns", "fewest", "alike"), [(8, 8, True), (8, 9, False), (8, None, False), (8, 1, True)])
+def test_shorter_vectors_and_those_that_are_no_embeddings_are_scaled_each_by_itself(columns, fewest, alike):
+    x = SEEDS.normal(50, columns)[0] * torch.linspace(1, 3, columns)
+    _, std = scaled(x, fewest)
+    torch.testing.assert_close(std, x.var(0).mean().sqrt().expand(columns) if alike else x.std(0))
+
+
+@pytest.mark.parametrize(("largest", "alike"), [(9.9, True), (10.1, False)])
+def test_a_spread_of_ten_times_the_median_is_the_limit(largest, alike):
+    x = torch.tensor([[-1.0], [1.0]]).expand(2, 5) * torch.tensor([1.0, 1, 1, 1, largest])
+    assert (len(scaled(x, 1)[1].unique()) == 1) == alike
+
+
+def test_numbers_that_do_not_vary_have_no_part_in_the_scale():
+    x = SEEDS.normal(50, 5)[0]
+    x[:, 2] = 0.7
+    made, std = scaled(x, 1)
+    others = [0, 1, 3, 4]
+    torch.testing.assert_close(std, x[:, others].var(0).mean().sqrt().expand(5))
+    assert made[:, 2].abs().max() < 1e-6
+    constant = torch.full((10, 5), 3.0)
+    assert torch.equal(scaled(constant, 1)[1], torch.ones(5))
