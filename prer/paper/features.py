@@ -142,5 +142,7 @@ def _figures(result: Mapping[str, Any]) -> tuple[float, float]:
 
 
 def _against(ours: float, theirs: float, name: str) -> str:
+    if f"{ours - theirs:.2f}" in ("0.00", "-0.00"):
+        return f"PRER is as accurate as {name}"
     where = "ahead of" if ours > theirs else "behind"
     return f"PRER is {abs(ours - theirs):.2f} points {where} {name}"
