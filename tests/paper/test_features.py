@@ -127,9 +127,17 @@ def rows_of(file):
     return {row[""]: row for row in csv.DictReader(Path(file).read_text("utf-8").splitlines())}
 
 
-def test_one_command_computes_the_features_once_and_writes_the_table(capsys, quick):
+def test_one_command_computes_the_features_once_and_writes_the_table(capsys, quick, monkeypatch):
+    before_runs = []
+
+    class Noting(InThisProcess):
+        def run(self, experiments, out):
+            before_runs.append(sum(quick))
+            return super().run(experiments, out)
+
+    monkeypatch.setattr("prer.paper.reproduce.Local", Noting)
     out, _ = reproduced(capsys, "features", *FAST, "--only", "ncm,slda,prer,joint")
-    assert sum(quick) == 1797 and "runs: 4; to do: 4" in out
+    assert before_runs == [1797] and sum(quick) == 1797 and "runs: 4; to do: 4" in out
     assert (
         "features of efficientnet-lite0, 2 classes a task, task unknown: accuracy in per cent over all classes" in out
     )
