@@ -22,14 +22,16 @@ from prer.sweeps.sweep import Sweep
 from prer.testing import check_learner
 
 TINY = 'PRER(epochs=1, epochs_autoencoder=1, density={"epochs": 1, "blocks": 1})'
-SHORT = ("ContinualClassifier()", f"ContinualClassifier(prer.{TINY})")
-SHAPES = {  # of the accuracy matrix that the Python of a document computes
+SHORT = (r"ContinualClassifier\((?=\)|features=)", f"ContinualClassifier(prer.{TINY}, ")
+REQUIRES = "python requires minilm"  # of blocks that are run with a network that takes no time
+SHAPES = {  # of the accuracy matrix that the Python of a document computes, or the classes that its model learns
     "README.md": (5, 5, 5),
     "docs/data.md": (2, 5, 5),
-    "docs/models.md": None,  # computes none
+    "docs/models.md": 4,
     "docs/streams.md": (2, 3, 3),
     "docs/class-incremental.md": (5, 5, 5),
     "docs/experiments.md": (5, 5, 5),
+    "docs/features.md": 10,
 }
 OF_RUNS = {"checkpoint.json", "environment.json", "events.jsonl", "model.json", "report.html", "result.json"}
 PATH = r"[\w/*.-]+\.(?:py|sh|c|jsonl?|txt)|[a-z]+(?:/[a-z]+)+/?"
@@ -125,15 +127,28 @@ def test_python_runs_from_the_first_line_to_the_last(document, capsys, monkeypat
     monkeypatch.chdir(tmp_path)
     names = {}
     for block in blocks(document, "python"):
-        exec(re.sub(r'PRER\(\)|PRER\.like\("digits"\)', TINY, block).replace(*SHORT), names)
-    if SHAPES[document] is None:
-        assert len(names["model"].classes_) == 4
+        exec(re.sub(*SHORT, re.sub(r'PRER\(\)|PRER\.like\("digits"\)', TINY, block)), names)
+    if isinstance(SHAPES[document], int):
+        assert len(names["model"].classes_) == SHAPES[document]
     else:
         assert names["result"].matrix.shape == SHAPES[document]
     assert not Path("checkpoint").exists()
 
 
+@pytest.mark.filterwarnings("ignore:some classes have fewer than 10 samples")
+@pytest.mark.filterwarnings("ignore:after task .* the memory's samples")
+@pytest.mark.parametrize(("document", "block"), everywhere(lambda document: blocks(document, REQUIRES)))
+def test_python_over_a_pretrained_network_runs(document, block, capsys, extractors):
+    names = {}
+    exec(re.sub(*SHORT, block), names)
+    (answer,) = capsys.readouterr().out.splitlines()
+    assert answer in {f"['{label}']" for label in names["model"].classes_}
+    assert sum(extractors) > 0  # it was asked
+
+
 def test_no_python_is_left_out():
+    fences = everywhere(lambda d: re.findall(r"^```(python.*)$", text_of(d), re.MULTILINE))
+    assert {fence for _, fence in fences} == {"python", REQUIRES}
     assert {document for document, _ in everywhere(lambda d: blocks(d, "python"))} == {
         *SHAPES,
         "docs/trackers.md",
