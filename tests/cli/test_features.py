@@ -15,7 +15,7 @@ import pandas
 import pytest
 from PIL import Image
 from support.commands import begun, ended, outcome, refused, said
-from support.extractors import SHAS, install, texts
+from support.extractors import SHAS, install, letters, texts
 from support.folders import at_call, digest, only_run
 from support.sweeps import InThisProcess
 
@@ -341,10 +341,7 @@ def test_the_model_of_a_run_is_asked_shown_and_checked(capsys):
     assert "final accuracy" in said(capsys, "show", run).lower()
     assert "nearest" in said(capsys, "privacy", run, "-n", "20")
     assert "Written" in said(capsys, "report", "runs", "-o", "page.html")
-    assert (
-        "26, the features that minilm computes from texts"
-        in (Path(run) / "model/README.md").read_text()
-    )
+    assert "26, the features that minilm computes from texts" in (Path(run) / "model/README.md").read_text()
 
 
 @pytest.mark.usefixtures("here")
@@ -367,3 +364,14 @@ def test_methods_are_compared_on_the_same_features_and_the_proposed_command_work
     assert words[:-1] == ["teach", "MODEL", "all.csv", *TEXT]
     said(capsys, *words)
     assert prer.load("MODEL").model_.reading.weights == SHAS["minilm"]
+
+
+@pytest.mark.usefixtures("here")
+def test_a_model_with_a_network_of_ones_own_is_for_python(capsys):
+    prer.ContinualClassifier("slda", features=letters).partial_fit(*texts("pay card")).save("mine")
+    sentence = (
+        "taught with features of letters, which is not part of prer; give it in Python: prer.load(folder, features="
+    )
+    for words in (("teach", "mine", "tuesday.csv"), ("predict", "mine", "new.csv"), ("score", "mine", "test.csv")):
+        assert sentence in refused(capsys, *words)
+    assert "(features of letters)" in said(capsys, "show", "mine")
