@@ -48,7 +48,7 @@ def extractor_of(reading: Reading, given: Any, device: str) -> Extractor | None:
     found = as_extractor(wanted if given is None else given, device)
     if (found.name, found.sha256) != (wanted, reading.weights):
         theirs, ours = (
-            f"{shown(name, 40)} {sha256[:8]}".strip()
+            f"{shown(name, 40)} {shown(sha256[:8])}".strip()
             for name, sha256 in ((wanted, reading.weights), (found.name, found.sha256))
         )
         raise InputError(
