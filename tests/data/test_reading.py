@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import torch
 
-from prer.data.reading import Reading, listed, medians
+from prer.data.reading import OF_FEATURES, Reading, listed, medians
 from prer.errors import InputError
 
 TABLE = Reading(columns=("a", "b"), label="kind", shape=(2,))
@@ -19,12 +19,30 @@ TEXTS = Reading(
     medians=(1.5, 0.0, -2.0),
 )
 FILLED = Reading(missing="median", medians=(1.0, 2.0), shape=(2,))
+OF_TEXTS = Reading(extractor="minilm", weights="a" * 64, inputs="texts", text="message", label="intent", shape=(26,))
+OF_IMAGES = Reading(extractor="Sequential", weights="b" * 64, inputs="images", size=32, fit="pad", shape=(16,))
+OF_VECTORS = Reading(extractor="function", inputs="vectors", shape=(16,))
 
 
 def test_what_a_model_says_is_read_back():
     for reading in (Reading(shape=(4,)), TABLE, TEXTS, FILLED, Reading(size=8, fit="pad", shape=(3, 8, 8))):
         assert Reading.of(json.loads(json.dumps(reading.to_json())), reading.shape) == reading
     assert "shape" not in TABLE.to_json()
+
+
+@pytest.mark.parametrize("reading", [OF_TEXTS, OF_IMAGES, OF_VECTORS])
+def test_what_a_model_of_features_says_is_read_back(reading):
+    assert Reading.of(json.loads(json.dumps(reading.to_json())), reading.shape) == reading
+    assert not set(OF_FEATURES) & set(TABLE.to_json())  # older versions read other models as before
+    before = reading.before
+    assert (before.extractor, before.weights, before.shape) == ("", "", ()) and before.inputs == reading.inputs
+    assert (before.text, before.label, before.size, before.fit) == (
+        reading.text,
+        reading.label,
+        reading.size,
+        reading.fit,
+    )
+    assert TABLE.before is TABLE
 
 
 @pytest.mark.parametrize(
@@ -56,6 +74,22 @@ def test_what_a_model_says_is_read_back():
         ({"missing": "median", "medians": [float("nan")]}, (1,), "expected a finite number"),
         ({"missing": "median", "medians": [1e39]}, (1,), "must fit into 32-bit floats"),
         ({"missing": "median", "medians": ["1"]}, (1,), "expected a number"),
+        ({"extractor": "minilm"}, (26,), "reading.extractor, reading.inputs and the shape .* do not belong together"),
+        ({"inputs": "texts"}, (26,), "do not belong together"),
+        ({"weights": "a"}, (26,), "do not belong together"),
+        ({"extractor": "minilm", "inputs": "texts"}, (1, 8, 8), "do not belong together"),
+        ({"extractor": "minilm", "inputs": "texts", "columns": ["a"]}, (1,), "do not belong together"),
+        (
+            {"extractor": "x", "inputs": "vectors", "missing": "median", "medians": [1.0]},
+            (1,),
+            "do not belong together",
+        ),
+        ({"extractor": "minilm", "inputs": "sounds"}, (26,), "choose one of"),
+        ({"extractor": 5, "inputs": "texts"}, (26,), "expected a string"),
+        ({"extractor": "x", "inputs": "images", "text": "t"}, (26,), "reading.text and reading.size do not belong"),
+        ({"text": "t"}, (26,), "reading.text and reading.size do not belong"),
+        ({"extractor": "x", "inputs": "texts", "size": 8}, (26,), "reading.text and reading.size do not belong"),
+        ({"extractor": "x", "inputs": "vectors", "size": 8}, (26,), "reading.text and reading.size do not belong"),
     ],
 )
 def test_a_forged_reading_is_refused(table, shape, said):

@@ -194,6 +194,37 @@ def test_samples_of_a_class_are_vectors():
     assert made.shape == (5, 26) and np.abs(made.mean(0) - letters(texts("pay")[0]).numpy().mean(0)).max() < 0.3
 
 
+@pytest.mark.parametrize(
+    ("forged", "sentence"),
+    [
+        ({"extractor": "evil\n\x1b[2J" + "x" * 5000}, "which is not part of prer; give it in Python"),
+        ({"extractor": "../../etc/passwd"}, "which is not part of prer"),
+        ({"extractor": "efficientnet-lite0"}, "but this is efficientnet-lite0 bbbbbbbb"),
+        ({"weights": "\x1b[31m" + "f" * 5000}, "minilm .*, but this is minilm aaaaaaaa; give the same one"),
+        ({"weights": ""}, "taught with the feature extractor minilm, but this is minilm aaaaaaaa"),
+        ({"inputs": "images"}, "cannot be read|are images|give images"),
+        ({"extractor": ""}, "cannot be read"),
+        ({"inputs": ""}, "cannot be read"),
+        ({"extractor": ["minilm"]}, "cannot be read"),
+        ({"size": 10**9}, "cannot be read"),
+    ],
+)
+def test_a_forged_reading_is_refused_in_one_printable_sentence(forged, sentence, tmp_path):
+    file = taught("minilm", 0).save(tmp_path / "model") / "model.json"
+    about = json.loads(file.read_text())
+    file.write_text(json.dumps(about | {"reading": about["reading"] | forged}))
+    with pytest.raises(InputError, match=sentence) as caught:
+        prer.load(tmp_path / "model").predict(["pay bill"])
+    assert str(caught.value).isprintable() and len(str(caught.value)) < 300
+
+
+def test_models_over_features_have_a_format_that_older_versions_refuse(tmp_path):
+    features = json.loads((taught("minilm", 0).save(tmp_path / "features") / "model.json").read_text())
+    x, y = DIGITS.data[:20], np.arange(20) % 2
+    usual = prer.ContinualClassifier("slda", device="cpu").partial_fit(x, y).save(tmp_path / "usual")
+    assert (features["format"], json.loads((usual / "model.json").read_text())["format"]) == (3, 2)
+
+
 # -- another extractor -------------------------------------------------------------------------------------------------
 
 
