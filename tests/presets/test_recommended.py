@@ -111,3 +111,31 @@ def test_the_settings_of_another_data_set_can_be_taken():
     assert experiment.stream.data == "my.npz"
     assert "like" not in experiment.tables()
     assert Experiment.parse(tomllib.loads(experiment.to_toml())).hash == experiment.hash
+
+
+# -- over features -----------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("scenario", ["task", "class"])
+@pytest.mark.parametrize("data", ["", "digits", "cifar10", "my.csv"])
+def test_over_features_settings_of_a_data_set_do_not_apply(data, scenario):
+    ours = recommended(data, "prer", scenario, features=True)
+    assert ours == {"stream": {}, "learner": recommended("", "prer", "class")["learner"] | {"encoder": "identity"}}
+    for name in ("joint", "naive", "replay", "der"):  # a head on all numbers of the features
+        learner = recommended(data, name, scenario, features=True)["learner"]
+        assert learner["encoder"] == "identity" and learner["embedding"] >= 4096
+    for name in ("ncm", "slda", "ranpac"):
+        assert recommended(data, name, scenario, features=True) == {"stream": {}, "learner": {}}
+
+
+@pytest.mark.parametrize("scenario", ["task", "class"])
+@pytest.mark.parametrize("name", LEARNERS)
+def test_an_experiment_over_features_has_these_settings_unless_others_are_asked_for(name, scenario):
+    words = ("stream.data=cifar10", "stream.features=efficientnet-lite0", f"stream.scenario={scenario}")
+    words += (f"learner.name={name}",)
+    learner = parsed(*words).tables()["learner"]
+    expected = parsed(*words[2:], "stream.data=other.csv", learner=recommended("", name, scenario, True)["learner"])
+    assert learner == expected.tables()["learner"]
+    if name == "prer":
+        assert parsed(*words, "learner.embedding=17").tables()["learner"] == learner | {"embedding": 17}
+        assert parsed(*words, "like=cifar10").tables()["learner"]["encoder"] != "identity"
