@@ -169,7 +169,8 @@ class Inputs(nn.Module):
             samples: the vectors of each seed.
             fewest: vectors of so many numbers may be embeddings; None: they never are.
         """
-        std, mean = torch.stack([torch.stack(torch.std_mean(x.float(), dim=0)) for x in samples], dim=1)
+        moments = [torch.std_mean(x.float(), dim=0, correction=min(1, len(x) - 1)) for x in samples]
+        std, mean = torch.stack([torch.stack(of_seed) for of_seed in moments], dim=1)
         varies = std > 1e-6 * mean.abs() + 1e-12
         self.mean, self.std = mean, torch.where(varies, std, torch.ones_like(std))
         if fewest is not None and std.shape[1] >= fewest:

@@ -78,6 +78,13 @@ def test_vectors_are_standardised_by_the_first_task():
     torch.testing.assert_close(inputs(later), expected)
 
 
+def test_one_vector_has_no_spread():
+    inputs, x = stack(lambda: Inputs((4,)), SEEDS), SEEDS.normal(1, 4)
+    inputs.start(iter(x))  # torch would warn of a variance of one number
+    assert not inputs(x).any()
+    torch.testing.assert_close(inputs(x + 1), torch.ones(3, 1, 4))
+
+
 @pytest.mark.parametrize("constant", [0.0, 1e-3, 0.1, -1e6])
 def test_constant_columns_are_harmless(constant):
     inputs, x = stack(lambda: Inputs((2,)), SEEDS), SEEDS.normal(333, 2)
