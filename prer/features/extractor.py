@@ -15,6 +15,7 @@ from weakref import WeakKeyDictionary
 import numpy as np
 import torch
 from torch import Tensor, nn
+from torch.nn.parameter import is_lazy
 
 from prer.data.resizing import coloured, resized
 from prer.errors import InputError
@@ -134,6 +135,9 @@ def sha256_of(module: nn.Module) -> str:
     It is computed again only if a tensor was replaced, or its version or sum has changed since the last call.
     """
     tensors = sorted((name, t) for name, t in module.state_dict(keep_vars=True).items() if isinstance(t, Tensor))
+    if any(is_lazy(tensor) for _, tensor in tensors):
+        what = f"the network {type(module).__qualname__} has layers whose weights have no shape yet"
+        raise InputError(f"{what}; run one batch through it first")
     now = [(tensor.data_ptr(), tensor._version, float(tensor.detach().float().sum())) for _, tensor in tensors]
     before, found = _known.get(module, ([], ""))
     if now != before or not found:

@@ -266,6 +266,14 @@ def test_a_network_without_weights_or_with_odd_ones_has_a_checksum():
     assert sha256_of(odd) == sha256_of(odd) != sha256_of(nn.ReLU()) == sha256_of(nn.ReLU())
 
 
+def test_a_network_with_lazy_layers_is_refused_until_they_have_weights():
+    net = nn.Sequential(nn.Flatten(), nn.LazyLinear(5))
+    with pytest.raises(InputError, match="Sequential has layers whose weights have no shape yet; run one batch thr"):
+        of_module(net)
+    net(IMAGES)
+    assert of_module(net)(IMAGES).shape == (3, 5)
+
+
 def test_images_are_floats_of_a_size():
     x = torch.full((2, 3, 9, 7), 255, dtype=torch.uint8)
     assert of_size(x, 0).shape == (2, 3, 9, 7) and of_size(x, 5).shape == (2, 3, 5, 5)
