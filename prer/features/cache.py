@@ -11,12 +11,13 @@ from __future__ import annotations
 
 import hashlib
 import os
+import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
 import torch
-from filelock import FileLock
+from filelock import FileLock, Timeout
 from safetensors import SafetensorError
 from safetensors.torch import load, save
 from torch import Tensor
@@ -29,6 +30,7 @@ MOST = 2**32  # bytes of all files
 FORMAT = "1"  # part of each name; another one makes older files useless
 ENDING = ".features"
 SHA = 32  # bytes of a checksum
+SOON, LONG = 2, 3600  # seconds after which waiting is said, and given up; images on a CPU take many minutes
 
 
 def folder() -> Path:
@@ -50,19 +52,31 @@ def key_of(raw: list[str] | Tensor, extractor: Extractor, how: str) -> str:
 
 
 @contextmanager
-def locked(key: str) -> Iterator[None]:
-    """Let one process compute these features while others wait for them; without a key, do nothing."""
+def locked(key: str) -> Iterator[str]:
+    """Let one process compute these features while others wait; yields the key, empty if they waited too long."""
     lock = None
     if key:
         with suppress(OSError, NotImplementedError):  # without a place to write, or without locks, nothing is kept
             folder().mkdir(parents=True, exist_ok=True)
             lock = FileLock(folder() / f"{key}.lock")
-            lock.acquire()
+            key = key if _acquired(lock) else ""
     try:
-        yield
+        yield key
     finally:
         if lock is not None:
             lock.release()
+
+
+def _acquired(lock: FileLock) -> bool:
+    """Wait until no other process has the lock; False if that takes too long."""
+    with suppress(Timeout):
+        lock.acquire(SOON)
+        return True
+    warnings.warn("another process is computing these features; waiting for it", stacklevel=2)
+    with suppress(Timeout):
+        lock.acquire(LONG)
+        return True
+    return False
 
 
 def read(key: str, count: int) -> Tensor | None:
@@ -84,9 +98,12 @@ def write(key: str, made: Tensor) -> None:
     """Keep features, and delete the files that were not used for longest; a full disk is no error."""
     if made.nbytes > MOST:
         return
-    data = save({"features": made.contiguous()})
+    data, file = save({"features": made.contiguous()}), folder() / f"{key}{ENDING}"
     with suppress(OSError):
-        replace_file(folder() / f"{key}{ENDING}", hashlib.sha256(data).digest() + data)
+        if file.is_dir() and not file.is_symlink():
+            file.rmdir()
+        file.unlink(missing_ok=True)  # it is damaged, or a link, whose mode a new file would get
+        replace_file(file, hashlib.sha256(data).digest() + data)
         _bound(key)
 
 

@@ -52,10 +52,14 @@ def vectors(
     """Features [N, D] of texts, images or vectors, which are read in this way."""
     raw = _inputs(x, extractor, reading)
     key = cache.key_of(raw, extractor, f"{reading.size} {reading.fit}") if cached and extractor.sha256 else ""
-    with cache.locked(key):
+    with cache.locked(key) as key:
         if key and (found := cache.read(key, len(raw))) is not None:
             return found
-        made = torch.cat(list(_in_batches(raw, extractor, reading, progress)))
+        distinct = list(dict.fromkeys(raw)) if isinstance(raw, list) else raw  # equal texts are computed once
+        made = torch.cat(list(_in_batches(distinct, extractor, reading, progress)))
+        if len(distinct) < len(raw):
+            place = {text: row for row, text in enumerate(distinct)}
+            made = made[[place[text] for text in raw]]
         if key:
             cache.write(key, made)
     return made

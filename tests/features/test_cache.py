@@ -4,12 +4,14 @@ import hashlib
 import multiprocessing
 import os
 import signal
+import threading
 import time
 from dataclasses import replace
 
 import numpy as np
 import pytest
 import torch
+from filelock import FileLock
 from safetensors.torch import save
 from support.commands import ended, forked, without_privileges
 from support.extractors import letters, texts
@@ -116,12 +118,14 @@ def test_what_is_no_file_is_neither_read_nor_an_error(kind, tmp_path):
         file_of().mkdir()
     elif kind == "link":
         (tmp_path / "target").write_bytes(b"mine")
+        (tmp_path / "target").chmod(0o666)
         file_of().symlink_to(tmp_path / "target")
     else:
         os.mkfifo(file_of())
     made, asked = computed()
     assert asked == 1 and torch.equal(made, letters(X))
     assert kind != "link" or (tmp_path / "target").read_bytes() == b"mine"
+    assert computed()[1] == 0 and file_of().stat().st_mode & 0o022 == 0  # it was replaced, with a mode of its own
 
 
 # -- where nothing can be written --------------------------------------------------------------------------------------
@@ -225,6 +229,23 @@ def test_two_processes_compute_once():
     assert asked.value == 1
 
 
+@pytest.mark.parametrize("seconds", [0.5, 30])
+def test_waiting_for_another_process_is_said_and_ends(monkeypatch, seconds):
+    """A lock that is held too long is left alone, and so are the features on disk."""
+    monkeypatch.setattr(cache, "SOON", 0.1)
+    monkeypatch.setattr(cache, "LONG", 30 if seconds < 1 else 0.1)
+    cache.folder().mkdir(parents=True)
+    lock = FileLock(cache.folder() / f"{KEY}.lock", thread_local=False)
+    lock.acquire()
+    timer = threading.Timer(seconds, lock.release)
+    timer.start()
+    with pytest.warns(UserWarning, match="another process is computing these features; waiting for it"):
+        made, asked = computed()
+    timer.cancel()
+    lock.release()
+    assert asked == 1 and torch.equal(made, letters(X)) and file_of().exists() == (seconds < 1)
+
+
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="needs a fork")
 def test_a_process_that_dies_while_it_computes_or_writes_leaves_no_wrong_file(monkeypatch):
     def dies(*_):
@@ -238,9 +259,9 @@ def test_a_process_that_dies_while_it_computes_or_writes_leaves_no_wrong_file(mo
 
         return work
 
-    for place in ("os.fsync", "shutil.copymode"):
+    for place in ("os.fsync", "Path.replace"):
         file_of().unlink(missing_ok=True)
-        if place == "shutil.copymode":  # called only where an older file is replaced
+        if place == "Path.replace":
             file_of().write_bytes(b"damaged")
         assert ended(forked(at(place)))[0] == -signal.SIGKILL
         made, asked = computed()

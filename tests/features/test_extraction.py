@@ -71,6 +71,14 @@ def test_samples_are_given_in_batches_and_progress_counts_them(monkeypatch):
     assert [unit for *_, unit in said] == ["images", "images", "vectors", "vectors"]
 
 
+def test_equal_texts_are_computed_once(data_folder):
+    asked, x = [], ["pay", "card", "pay ", "fly", "card", "pay"]
+    noted = replace(OF_TEXTS, embed=lambda batch: asked.append(batch) or letters(batch))
+    for cached in (False, True, True):
+        assert torch.equal(vectors(x, noted, Reading(), cached=cached), letters(x))
+    assert asked == [["pay", "card", "fly"]] * 2
+
+
 def test_vectors_of_several_lengths_are_refused(monkeypatch):
     monkeypatch.setattr(extraction, "BATCH", 2)
     odd = of_function(lambda batch: torch.zeros(len(batch), 3 + len(batch)))
