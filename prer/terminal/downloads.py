@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import time
+
 from rich.console import Console
 from rich.filesize import decimal
 from rich.progress import BarColumn, DownloadColumn, Progress, Task, TaskID, TextColumn, TimeRemainingColumn
@@ -9,6 +11,9 @@ from rich.progress import TransferSpeedColumn as SpeedColumn
 from rich.text import Text
 
 from prer.terminal.console import say
+from prer.text import clock
+
+EVERY = 10  # seconds between two lines in a log
 
 
 class Amount(DownloadColumn):
@@ -29,7 +34,7 @@ class Speed(SpeedColumn):
 
 
 class Downloads:
-    """Shows what is read: a bar on a terminal, one line for each file in a log. Use it as a context manager."""
+    """Shows what is read: a bar on a terminal, in a log a line every ten seconds. Use it as a context manager."""
 
     def __init__(self, console: Console) -> None:
         self.console = console
@@ -37,6 +42,7 @@ class Downloads:
         off = not console.is_terminal
         self.bars = Progress(*columns, TimeRemainingColumn(), console=console, transient=True, disable=off)
         self.known: dict[str, TaskID] = {}
+        self.begun, self.said = (0.0, 0), 0.0  # of the newest: when, how much was done, and when a line was written
 
     def __enter__(self) -> Downloads:
         """Begin; the display starts when there is something to show."""
@@ -54,4 +60,11 @@ class Downloads:
             if not self.console.is_terminal:
                 doing = f"downloading {decimal(total)}" if unit == "bytes" else f"computing those of {total:,} {unit}"
                 say(self.console, f"{what}: {doing}")
+            self.said = time.monotonic()
+            self.begun = self.said, done
+        elif not self.console.is_terminal and self.begun[1] < done < total and time.monotonic() - self.said >= EVERY:
+            self.said = time.monotonic()
+            left = (self.said - self.begun[0]) / (done - self.begun[1]) * (total - done)
+            amount = f"{decimal(done)} of {decimal(total)}" if unit == "bytes" else f"{done:,} of {total:,} {unit}"
+            say(self.console, f"{what}: {amount}, {clock(left)} left")
         self.bars.update(self.known[what], completed=done)

@@ -2,8 +2,10 @@
 
 from io import StringIO
 
+import pytest
 from rich.console import Console
 
+from prer.terminal import downloads as module
 from prer.terminal.downloads import Downloads
 
 
@@ -24,6 +26,26 @@ def test_a_log_shows_one_line_for_each_file():
         for done in (0, 1, 4_000_000):
             downloads("tiny/a-long-name.gz", done, 4_000_000)
     assert console.file.getvalue() == "tiny/a-long-name.gz: downloading 4.0 MB\n"
+
+
+@pytest.mark.parametrize(
+    ("unit", "lines"),
+    [
+        (
+            "texts",
+            ["1,500 of 5,000 texts, 28 s left", "3,000 of 5,000 texts, 16 s left", "4,500 of 5,000 texts, 4 s left"],
+        ),
+        ("bytes", ["1.5 kB of 5.0 kB, 28 s left", "3.0 kB of 5.0 kB, 16 s left", "4.5 kB of 5.0 kB, 4 s left"]),
+    ],
+)
+def test_a_log_says_every_ten_seconds_how_much_is_done(monkeypatch, unit, lines):
+    console, now = Console(file=StringIO(), width=20), [100.0]
+    monkeypatch.setattr(module.time, "monotonic", lambda: now[0])
+    with Downloads(console) as reading:
+        for done in range(0, 5001, 500):
+            reading("tiny", done, 5000, unit)
+            now[0] += 4
+    assert console.file.getvalue().splitlines()[1:] == [f"tiny: {line}" for line in lines]
 
 
 def test_features_are_counted_in_samples():
