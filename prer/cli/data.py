@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from typing import TYPE_CHECKING
 
 import click
@@ -21,6 +22,8 @@ def data() -> None:
 @data.command("list")
 def list_data() -> None:
     """List the data sets, their licences and their status."""
+    from rich.filesize import decimal
+
     from prer.data.catalogue import CATALOGUE
     from prer.data.entry import data_folder
     from prer.terminal.console import new_console
@@ -28,6 +31,10 @@ def list_data() -> None:
 
     show_catalogue(new_console(), CATALOGUE.values())
     echo(f"Data folder: {data_folder()} (set PRER_DATA to change it)")
+    with suppress(OSError):  # another process may delete one
+        sizes = [file.stat().st_size for file in (data_folder() / "features").glob("*.features")]
+        files = f"{len(sizes)} file{'s' * (len(sizes) != 1)}"
+        echo(f"Features, in its folder features: {decimal(sum(sizes))}, {files} (delete them whenever you like)")
 
 
 @data.command()

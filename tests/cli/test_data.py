@@ -7,6 +7,8 @@ import sys
 from pathlib import Path
 
 import pytest
+import torch
+from rich.filesize import decimal
 from support.data_sets import put
 
 import prer
@@ -14,6 +16,7 @@ from prer.cli.main import main
 from prer.data import fetch
 from prer.data.catalogue import CATALOGUE
 from prer.errors import RunError
+from prer.features import cache
 
 pytestmark = pytest.mark.usefixtures("data_folder")
 ROOT = str(Path(prer.__file__).parents[1])
@@ -42,6 +45,17 @@ def test_the_list(tiny, capsys, data_folder):
     assert rows["svhn"][2:6] == ["99,289", "3x32x32", "10", "non-commercial use only"]
     assert rows["cifar100"][4] == "100"
     assert f"Data folder: {data_folder}" in out
+
+
+def test_the_list_counts_the_features_on_disk(capsys):
+    line = "Features, in its folder features: {} (delete them whenever you like)\n"
+    assert line.format("0 bytes, 0 files") in said(capsys, "data", "list")[0]
+    for number, key in enumerate("ab", 1):
+        with cache.locked(key):
+            cache.write(key, torch.zeros(number, 300))
+        size = sum(file.stat().st_size for file in cache.folder().glob("*.features"))
+        files = f"{decimal(size)}, {number} file{'s' * (number > 1)}"
+        assert size > 1200 and line.format(files) in said(capsys, "data", "list")[0]
 
 
 def test_data_commands_import_nothing_heavy():
