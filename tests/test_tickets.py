@@ -47,7 +47,6 @@ def test_no_ticket_is_in_two_files_or_twice_in_one():
 def test_the_script_runs_and_the_page_says_what_it_prints(tmp_path):
     path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
     env = environment(PATH=path, PRER_DATA=str(tmp_path / "data"), PYTHONWARNINGS="ignore")
-    (tmp_path / "here").mkdir()
     done = subprocess.run(["sh", SCRIPT, tmp_path / "here"], env=env, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
     (found,) = re.findall(r"│ all +│ +(\d+) │ +([\d.]+)% │", done.stdout)
