@@ -73,7 +73,7 @@ def did_you_mean(word: str, known: Iterable[str]) -> str:
         (", did you mean 'mnist'?", '; known: mnist, svhn')
     """
     words = list(known)
-    close = difflib.get_close_matches(word, words[:1000], n=1, cutoff=0.5)
+    close = difflib.get_close_matches(word, words[:1000], n=1, cutoff=0.65)
     if close:
         return f", did you mean {shown(close[0], 30)!r}?"
     more = ", ..." if len(words) > MOST_KNOWN else ""

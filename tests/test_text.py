@@ -62,6 +62,8 @@ def test_the_message_of_an_error_is_one_line():
 def test_an_unknown_word_gets_the_closest_or_all_that_are_known():
     assert did_you_mean("epoch", ["batch", "epochs"]) == ", did you mean 'epochs'?"
     assert did_you_mean("zzz", ["batch", "epochs"]) == "; known: batch, epochs"
+    for word, known in (("intent", "text"), ("seeds", "levels")):  # they only share some letters
+        assert did_you_mean(word, ["batch", known]) == f"; known: batch, {known}"
     many = [f"w{i}" for i in range(21)]
     assert did_you_mean("q", many[:20]) == f"; known: {', '.join(many[:20])}"
     assert did_you_mean("q", many) == f"; known: {', '.join(many[:20])}, ..."
