@@ -23,5 +23,7 @@ def test_three_days_in_three_processes_are_those_of_one(tmp_path):
     digests = re.findall(r"in (?:three processes|one process): +([0-9a-f]{64})", done.stdout)
     assert len(digests) == 4 and digests[0] == digests[1] and digests[2] == digests[3]
     accuracies = [float(of) for of in re.findall(r"│ all +│ +363 │ +([\d.]+)% │", done.stdout)]
-    said = re.search(r"right for ([\d.]+) %\s+of test samples of the digits\s+\(tables\) and ([\d.]+) % \(images\)", PAGE)
+    said = re.search(
+        r"right for ([\d.]+) %\s+of test samples of the digits\s+\(tables\) and ([\d.]+) % \(images\)", PAGE
+    )
     assert accuracies == pytest.approx([float(of) for of in said.groups()], abs=4)  # processors round differently

@@ -89,7 +89,7 @@ def lesson_of(settings: Sequence[str], data: str, seeds: str | None, device: str
     for f in fields(StreamConfig):
         if f"stream.{f.name}" in given - known:
             raise InputError(
-                f"stream.{f.name} has no meaning for a lesson; leave it out (choose from {', '.join(known)})"
+                f"stream.{f.name} has no meaning for a lesson; leave it out (choose from {', '.join(sorted(known))})"
             )
     if given & {"name", "like"}:
         raise InputError(f"{min(given & {'name', 'like'})} has no meaning for a lesson; leave it out")
