@@ -18,7 +18,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from prer.data.arrays import Data
-from prer.data.columns import EMPTY, FILES, FLOAT, NEITHER, Ways, as_text, label_column, no_number, number_of
+from prer.data.columns import EMPTY, FILES, FLOAT, NEITHER, PYTHON, Ways, as_text, label_column, no_number, number_of
 from prer.data.guards import NAME
 from prer.data.reading import MOST, Missing, Reading, listed, medians
 from prer.disk import room
@@ -26,6 +26,7 @@ from prer.errors import InputError
 from prer.text import shown
 
 TEXTS = 100  # maximum number of different texts in a column
+FEW = 10  # rows from which on texts that are almost all different are no categories
 TRUTH = ("true", "false")
 
 
@@ -202,10 +203,11 @@ def _check_label(table: Table, texts: dict[int, Words], labels: Labels, ways: Wa
 
 def _categories(words: Words, name: str, asked: Asked) -> tuple[str, ...]:
     """The different texts of a column, sorted."""
-    texts = sorted({as_text(text) for text in words.texts if text.lower() not in EMPTY})
-    if len(texts) > TEXTS:
+    texts, rows = sorted({as_text(text) for text in words.texts if text.lower() not in EMPTY}), len(words.codes)
+    if len(texts) > TEXTS or (rows >= FEW and len(texts) > 0.9 * rows):
+        much = f"more than the limit of {TEXTS}" if len(texts) > TEXTS else f"one for almost each of its {rows} rows"
         raise InputError(
-            f"column {shown(name, 30)!r} holds {len(texts)} different texts, more than the limit of {TEXTS}; "
+            f"column {shown(name, 30)!r} holds {len(texts)} different texts, {much}; "
             f"drop the column, or name the label column with {asked.ways.label}{_of_texts(name, asked.ways)}"
         )
     longest = max(map(len, texts))
@@ -219,7 +221,9 @@ def _categories(words: Words, name: str, asked: Asked) -> tuple[str, ...]:
 
 def _of_texts(name: str, ways: Ways) -> str:
     """What to do if a column holds the texts that are to be classified."""
-    return f", or classify its texts: stream.text={shown(name, 30)} stream.features=minilm" if ways is FILES else ""
+    if ways is FILES:
+        return f", or classify its texts: stream.text={shown(name, 30)} stream.features=minilm"
+    return ", or classify its texts with features='minilm'" if ways is PYTHON else ""
 
 
 def _unknown(words: Words, categories: Sequence[str]) -> list[str]:

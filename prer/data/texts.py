@@ -23,6 +23,7 @@ LONGEST = 100_000  # characters of a text
 PARTS = {"train": False, "training": False, "test": True, "testing": True}  # whether rows are for tests
 ALL_DIFFERENT = 10  # rows; if so many have labels that all differ, these are hardly labels
 USUAL = "text"  # name of a column that is taken for the texts if none is named
+LABEL = "label"  # name of a column that is taken for the labels; without it, the last one is
 
 
 class Places(NamedTuple):
@@ -100,11 +101,18 @@ def _label(value: Any, row: int, asked: Asked) -> Any:
 
 def _check_guess(asked: Asked, label: str, x: Sequence[str], y: np.ndarray) -> None:
     """Raise an error if the last column, which was taken for the labels, does not look like them."""
-    classes = len({*y.tolist()})
-    if asked.known is None and not asked.label and (classes > len({*x}) or classes == len(y) >= ALL_DIFFERENT):
+    if asked.known is not None or asked.label:
+        return
+    values = {str(value) for value in y.tolist()}
+    if len(values) > len({*x}) or len(values) == len(y) >= ALL_DIFFERENT:
         raise InputError(
-            f"the last column {shown(label, 30)!r} would be the label, but it holds {classes} different values "
+            f"the last column {shown(label, 30)!r} would be the label, but it holds {len(values)} different values "
             f"in {len(y)} rows; name the label column with {asked.ways.label}"
+        )
+    if values and all(_is_test(value) is not None for value in values):
+        raise InputError(
+            f"the last column {shown(label, 30)!r} would be the label, but it says which rows are for tests; "
+            f"name the label column with {asked.ways.label}"
         )
 
 
@@ -123,7 +131,7 @@ def places(names: Sequence[str], asked: Asked) -> Places:
     elif not label and asked.learning:
         if not others or (not chosen and len(others) < 2):
             raise InputError("it has no column of labels; texts need a label each to be learned")
-        of_label = others[-1]
+        of_label = list(names).index(LABEL) if LABEL in names and chosen != LABEL else others[-1]
     left = [list(names).index(chosen)] if chosen else [i for i in others if i != of_label]
     if len(left) != 1:
         raise InputError(

@@ -193,13 +193,27 @@ def test_an_infinite_value_is_an_error_even_where_missing_ones_are_filled(tmp_pa
 
 @pytest.mark.parametrize("form", FORMS)
 def test_a_column_has_a_limited_number_of_texts(tmp_path, form):
-    frame = pandas.DataFrame({"id": [f"t{i:03}" for i in range(101)], "kind": ["x"] * 101})
+    frame = pandas.DataFrame({"id": [f"t{i:03}" for i in range(101)] * 2, "kind": ["x"] * 202})
     said = "column 'id' holds 101 different texts, more than the limit of 100; drop the column, or name the label"
     with pytest.raises(InputError, match=said):
         loaded(form, frame, tmp_path)
-    assert loaded(form, frame[1:], tmp_path).x.tolist() == np.eye(100).tolist()
+    known = frame[frame.id != "t000"].reset_index(drop=True)
+    assert loaded(form, known, tmp_path).x.tolist() == np.eye(100).tolist() * 2
     with pytest.raises(InputError, match="holds a text of 1001 characters, more than the limit of 1000; drop"):
         loaded(form, frame[:1].assign(id="x" * 1001), tmp_path)
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_texts_that_almost_all_differ_are_no_categories(tmp_path, form):
+    frame = pandas.DataFrame({"note": [f"t{i}" for i in range(20)], "kind": ["x", "y"] * 10})
+    for different in (20, 19):
+        frame.loc[different:, "note"] = "t0"
+        said = f"column 'note' holds {different} different texts, one for almost each of its 20 rows; drop the column"
+        with pytest.raises(InputError, match=f"{said}, .* or classify its texts"):
+            loaded(form, frame, tmp_path)
+    frame.loc[18:, "note"] = "t0"
+    assert loaded(form, frame, tmp_path).x.shape == (20, 18)
+    assert loaded(form, frame[:9], tmp_path).x.shape == (9, 9)  # too few to tell
 
 
 def test_encoded_texts_must_fit_into_memory(tmp_path, monkeypatch):

@@ -102,6 +102,7 @@ COLUMNS = {  # what is asked of which columns, and the places that are found
     "both named": (["kind", "id", "body"], Asked("kind", text="body"), Places(2, 0, None)),
     "a part": (["body", "kind", "split"], Asked(part="split"), Places(0, 1, 2)),
     "a part and names": (["split", "text", "id", "kind"], Asked("kind", text="id", part="split"), Places(2, 3, 0)),
+    "a label in the middle": (["text", "label", "split"], Asked(), Places(0, 1, None)),
     "a label called text": (["body", "text"], Asked("text"), Places(0, 1, None)),
     "as before": (["id", "kind", "body", "text"], Asked(known=KNOWN), Places(2, 1, None)),
     "as before, without labels": (["body", "text"], Asked(known=KNOWN, learning=False), Places(0, None, None)),
@@ -210,6 +211,12 @@ def test_a_guess_that_takes_the_texts_for_labels_is_refused(table):
         read(table(rows, ["text", "kind", "id"]), text="")
     assert set(read(table(rows, ["text", "kind", "id"]), text="", label="kind").y) == {"a", "b"}
     assert read(table(rows, ["text", "kind", "id"]), text="", label="id").y.tolist() == list(range(10))  # if it is said
+    parts = [(f"text {i}", "kind", ("train", "Test")[i % 2]) for i in range(6)]
+    with pytest.raises(
+        InputError, match="the last column 'split' would be the label, but it says which rows are for te"
+    ):
+        read(table(parts, ["text", "kind", "split"]), text="")
+    assert len(read(table(parts, ["text", "kind", "split"]), text="", part="split").x) == 6
     one_each = [(f"text {i}", i) for i in range(ALL_DIFFERENT - 1)]
     assert read(table(one_each), text="").y.tolist() == list(range(9))
 
