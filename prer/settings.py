@@ -139,7 +139,8 @@ def typed(value: Any, kind: Any, key: str) -> Any:
     if get_origin(kind) is Literal:
         if value in get_args(kind):
             return value
-        raise InputError(f"{key}={value!r}: choose one of {', '.join(map(str, get_args(kind)))}")
+        choices = ", ".join(str(choice) or "''" for choice in get_args(kind))
+        raise InputError(f"{key}={value!r}: choose one of {choices}")
     if kind in (int | Auto, float | Auto):
         number = int if kind == int | Auto else float
         if value == "auto" or type(value) in (int, number):

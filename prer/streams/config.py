@@ -118,6 +118,9 @@ class StreamConfig:
             extractor = named(self.features, as_device("auto"))
             about |= {"text": self.text, "part": self.part} if extractor.inputs == "texts" else {}
             loaded = load(data, **about, size=self.size or extractor.size)
+            if loaded.reading.columns:
+                what = f"stream.features={self.features} is for {extractor.inputs}, but {data} is a table"
+                raise InputError(f"{what}; for a column of texts, set stream.features={OF_TEXTS[0]} in its place")
             loaded = loaded._replace(reading=replace(loaded.reading, size=self.size, fit=self.fit))
             return extracted(loaded, extractor, cached=cached, progress=progress)
         loaded = load(data, **about, size=self.size)
@@ -141,7 +144,8 @@ class StreamConfig:
         if self.features and self.features not in NAMES:
             raise InputError(f"stream.features={self.features!r}: choose one of {', '.join(NAMES)}")
         if self.text and self.features not in OF_TEXTS:
-            raise InputError(f"stream.text needs a network for texts; add stream.features={OF_TEXTS[0]}")
+            other = f" in place of {self.features}" if self.features else ""
+            raise InputError(f"stream.text needs a network for texts; set stream.features={OF_TEXTS[0]}{other}")
         if self.part and self.features not in OF_TEXTS:
             raise InputError(
                 f"stream.part applies only to tables of texts; leave it out, or set stream.features={OF_TEXTS[0]}"

@@ -9,6 +9,7 @@ import shlex
 import signal
 from dataclasses import fields
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pandas
@@ -215,14 +216,17 @@ def test_wrong_samples_are_refused_in_one_sentence(command, file, tickets, here,
     ("settings", "sentence"),
     [
         (("stream.features=minlm",), "stream.features='minlm': choose one of minilm, efficientnet-lite0"),
-        (("stream.text=text",), "stream.text needs a network for texts; add stream.features=minilm"),
-        (("stream.text=text", "stream.features=efficientnet-lite0"), "stream.text needs a network for texts"),
+        (("stream.text=text",), "stream.text needs a network for texts; set stream.features=minilm\n"),
+        (
+            ("stream.text=text", "stream.features=efficientnet-lite0"),
+            "stream.text needs a network for texts; set stream.features=minilm in place of efficientnet-lite0\n",
+        ),
         (("stream.part=number",), "stream.part applies only to tables of texts; leave it out, or set stream.features="),
         ((*TEXT, "stream.size=8"), "stream.size=8: minilm is for texts, which have no size; leave it out"),
         ((*TEXT, "stream.missing=median"), "stream.missing='median' has no effect with stream.features; leave it out"),
         (("stream.features=minilm", "stream.text=txt"), "'txt'"),
         (("stream.features=minilm", "stream.label=text"), "text"),
-        (("stream.features=efficientnet-lite0",), "the feature extractor efficientnet-lite0 is for images, but these"),
+        (("stream.features=efficientnet-lite0",), "classify its texts: stream.text=text stream.features=minilm"),
     ],
 )
 def test_settings_that_make_no_sense_are_refused_before_anything_is_written(settings, sentence, here, capsys):
@@ -231,6 +235,37 @@ def test_settings_that_make_no_sense_are_refused_before_anything_is_written(sett
     if not any(word.startswith("stream.part") for word in settings):
         assert sentence in refused(capsys, "teach", "new", "all.csv", *settings)
     assert not (here / "new").exists() and not (here / "runs").exists()
+
+
+def test_a_network_for_images_is_not_for_a_table(here, capsys):
+    np.savetxt("numbers.csv", np.arange(40).reshape(20, 2) % 7, "%d", ",", header="a,label", comments="")
+    words = ("teach", "new", "numbers.csv", "stream.features=efficientnet-lite0")
+    sentence = (
+        "is for images, but numbers.csv is a table; for a column of texts, set stream.features=minilm in its place"
+    )
+    assert sentence in refused(capsys, *words) and not (here / "new").exists()
+
+
+@pytest.mark.usefixtures("wrong_files")
+def test_a_network_is_loaded_only_to_compute_features(here, capsys, monkeypatch):
+    install(monkeypatch, minilm=minilm.SHA256)
+    said(capsys, "teach", "tickets", "monday.csv", *TEXT, *QUICK)
+    said(capsys, *RUN, "learner.name=ncm")
+    monkeypatch.setitem(NAMES, "minilm", minilm.load)
+    monkeypatch.setattr("prer.features.weights.find_spec", lambda package: package)
+    monkeypatch.setattr(minilm, "find_spec", lambda package: SimpleNamespace(origin=package))
+    monkeypatch.setattr(minilm, "verified", lambda file, sha256: pytest.fail("it was loaded"))
+    named.cache_clear()
+    for file in ("nothere.csv", "none.csv", "empty.csv", "unlabelled.csv", "vectors.npz", "."):
+        assert file in refused(capsys, "teach", "new", file, *TEXT)
+        refused(capsys, "teach", "tickets", file)
+    assert "'wrong'" in refused(capsys, "teach", "new", "monday.csv", "stream.text=wrong", "stream.features=minilm")
+    for command in ("predict", "score"):
+        assert "nothere.csv" in refused(capsys, command, "tickets", "nothere.csv")
+        assert "row 2 is empty" in refused(capsys, command, "tickets", "empty.csv")
+    said(capsys, *RUN, "learner.name=slda")  # its features are on the disk
+    with pytest.raises(pytest.fail.Exception):
+        said(capsys, "teach", "tickets", "tuesday.csv")
 
 
 @pytest.fixture

@@ -84,7 +84,7 @@ def test_what_a_model_of_features_says_is_read_back(reading):
             (1,),
             "do not belong together",
         ),
-        ({"extractor": "minilm", "inputs": "sounds"}, (26,), "choose one of"),
+        ({"extractor": "minilm", "inputs": "sounds"}, (26,), "choose one of '', texts, images"),
         ({"extractor": 5, "inputs": "texts"}, (26,), "expected a string"),
         ({"extractor": "x", "inputs": "images", "text": "t"}, (26,), "reading.text and reading.size do not belong"),
         ({"text": "t"}, (26,), "reading.text and reading.size do not belong"),
