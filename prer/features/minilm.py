@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import contextlib
 import io
+import warnings
+from collections.abc import Sequence
 from functools import cache
 from importlib.util import find_spec
 from pathlib import Path
@@ -31,6 +33,18 @@ def load(device: str) -> Extractor:
             return SentenceTransformer(str(folder), device=device, local_files_only=True)
 
     def embed(texts: Any) -> Any:
+        _warn_of_long(texts, network())
         return network().encode(texts, batch_size=64, convert_to_numpy=True, show_progress_bar=False)
 
     return Extractor(NAME, SHA256, embed, "texts")
+
+
+def _warn_of_long(texts: Sequence[str], network: Any) -> None:
+    """Warn if the network would not read all of a text."""
+    most = network.max_seq_length
+    long = [text for text in texts if len(text) > most]  # a token has one character or more
+    with loading(NAME, EXTRA):
+        tokens = network.tokenizer(long, truncation=False, verbose=False)["input_ids"] if long else []
+    if any(len(text) > most for text in tokens):
+        what = f"some texts are longer than the {most} tokens (about 200 words) that {NAME} reads"
+        warnings.warn(f"{what}; only their beginnings count", stacklevel=2)

@@ -39,12 +39,23 @@ def test_texts_of_one_meaning_have_vectors_of_one_direction(capsys):
     assert capsys.readouterr() == ("", "")  # no bars of libraries
 
 
+@pytest.mark.filterwarnings("ignore:some texts are longer")
 def test_a_text_has_the_features_that_it_has_among_others_of_any_length():
     texts = [*TEXTS, "a", "no " * 2000, "\u200b", "日本語のテキスト", "line\nbreak\ttab", "😀"]
     extractor = named(minilm.NAME, "cpu")
     whole = vectors(texts, extractor, Reading())
     alone = torch.cat([vectors([text], extractor, Reading()) for text in texts])
     torch.testing.assert_close(alone, whole, atol=1e-5, rtol=0)
+
+
+def test_texts_that_are_cut_give_a_warning(recwarn):
+    network = named(minilm.NAME, "cpu")
+    short, long = "no " * 254, "no " * 255  # with a token at each end
+    network([short, "a" * 250])
+    assert not recwarn.list
+    with pytest.warns(UserWarning, match="some texts are longer than the 256 tokens .* only their beginnings count"):
+        cut = network([long, short])
+    torch.testing.assert_close(cut[0], cut[1], atol=1e-5, rtol=0)
 
 
 def test_a_text_that_is_no_unicode_is_refused_in_a_sentence():
