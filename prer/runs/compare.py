@@ -10,7 +10,7 @@ from typing import Any
 METHODS = ("prer", "ncm", "slda", "ranpac", "naive", "joint")
 REFERENCES = ("naive", "joint")  # does nothing against forgetting; keeps all data
 LESSONS = 5  # the most
-CLOSE = 1.0  # points; within them the smaller memory decides
+CLOSE = 1.0  # points; within them, or within one standard deviation, the smaller memory decides
 FAR = 5.0  # points; a method that is further behind is not offered for its smaller memory
 WORTH = 3.0  # points by which joint has to be better before it is recommended to keep the data
 
@@ -60,7 +60,8 @@ def choice(found: Sequence[Compared]) -> Compared | None:
     if not rivals:
         return None
     best = max(rivals, key=lambda method: method.accuracy)
-    close = [m for m in rivals if m.accuracy >= best.accuracy - CLOSE and m.bytes <= best.bytes / 2]
+    enough = best.accuracy - max(CLOSE, best.std or 0.0)
+    close = [m for m in rivals if m.accuracy >= enough and m.bytes <= best.bytes / 2]
     return min(close, key=lambda method: method.bytes) if close else best
 
 

@@ -19,6 +19,12 @@ def test_a_method_that_is_as_good_and_keeps_far_less_is_taken(accuracy, kept, ta
     assert choice(found(slda=(90, 100), ncm=(accuracy, kept))).name == taken
 
 
+@pytest.mark.parametrize(("std", "taken"), [(None, "slda"), (1.4, "slda"), (1.6, "ncm")])
+def test_a_lead_within_the_spread_over_seeds_is_none(std, taken):
+    rivals = [Compared("slda", 90, std, 100, 0, 1.0), Compared("ncm", 88.5, 9.0, 50, 0, 1.0)]
+    assert choice(rivals).name == taken
+
+
 def test_the_advice_says_what_prer_and_joint_reach():
     rivals = found(prer=(80.04, 100), slda=(90, 100), joint=(95, 9))
     text = advice(rivals, {"prer": "1 kB", "slda": "2 kB", "joint": "9 bytes"})
