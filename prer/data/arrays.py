@@ -19,7 +19,7 @@ from prer.text import shown
 
 UNKNOWN = Reading()  # data in Python, of which nothing is known
 SMALLEST_IMAGE = 8  # pixels a side
-TEXTS = "the samples are texts; give a network that turns them into vectors, such as features='minilm'"
+TEXTS = "the samples are texts; a network must make vectors of them: prer.ContinualClassifier(features='minilm')"
 MISSING = "some labels are missing; drop those samples or label them"
 NOT_LABELS = "labels must be all whole numbers of 0 or more, or all strings"
 
