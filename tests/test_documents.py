@@ -2,12 +2,15 @@
 
 import re
 import sys
+import textwrap
 import tomllib
+from importlib.util import find_spec
 from pathlib import Path
 from unittest.mock import MagicMock
 
 import click
 import pytest
+import torch
 from support.documents import DOCUMENTS, PAGES, ROOT, anchors, blocks, codes, links, tables, text_of
 from support.documents import commands as commands_of
 from support.fake_runs import fake_run
@@ -17,6 +20,7 @@ from prer.cli.lesson import lesson_of
 from prer.cli.main import commands
 from prer.densities.base import DensitySettings
 from prer.learners import LEARNERS, registry
+from prer.presets import recommended
 from prer.runs.experiment import Experiment
 from prer.sweeps.sweep import Sweep
 from prer.testing import check_learner
@@ -194,6 +198,32 @@ def test_python_gives_the_numbers_it_says(capsys):
 )
 def test_python_in_sentences_works(document, code):
     exec(code, {name: getattr(prer, name) for name in prer.__all__})
+
+
+def test_the_settings_of_a_default_are_those_it_has():
+    (code,) = (code for code in codes("docs/models.md") if code.startswith("PRER(encoder="))
+    usual = recommended("", "prer", "class")["learner"]
+    assert eval(code, {"PRER": prer.PRER}) == prer.PRER(**usual | {"embedding": 384})
+    assert recommended("", "prer", "class", features=True)["learner"] == usual | {"encoder": "identity"}
+
+
+@pytest.mark.skipif(find_spec("transformers") is None, reason="needs prer[text]")
+@pytest.mark.filterwarnings("ignore:some classes have fewer than 10 samples")
+def test_a_model_of_hugging_face_for_texts_learns():
+    from transformers import BertConfig, BertModel
+
+    def tokenizer(texts, padding, truncation, return_tensors):
+        rows = torch.tensor([[len(text), 1] for text in texts])
+        return {"input_ids": rows, "attention_mask": torch.ones_like(rows)}
+
+    (code,) = re.findall(r"^      def embed.*?features=embed\)$", text_of("docs/features.md"), re.DOTALL | re.MULTILINE)
+    names = {"prer": prer, "tokenizer": tokenizer}
+    names["network"] = BertModel(
+        BertConfig(vocab_size=50, hidden_size=8, num_hidden_layers=1, num_attention_heads=1, intermediate_size=8)
+    ).eval()
+    exec(textwrap.dedent(code).replace("=embed)", "=embed, method='ncm')"), names)
+    model = names["model"].partial_fit(["a", "b", "ccc", "ddd"], [0, 0, 1, 1])
+    assert model.predict(["e", "fff"]).tolist() == [0, 1]
 
 
 @pytest.mark.parametrize(("document", "line"), everywhere(commands_of))
