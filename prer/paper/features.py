@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import tomllib
 from collections.abc import Collection, Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -68,10 +69,14 @@ def experiments(request: Request) -> dict[Key, Experiment]:
     asked = [name for name in request.only if name in (*SOURCES, FAST)]
     unread = [name for name in asked if name not in given and name != FAST]
     if unread:
-        what = f"{unread[0]} is not downloaded; give its CSV with the columns text, label and split"
-        raise InputError(f"{what}: --data {unread[0]}=FILE")
+        raise InputError(_path_of(unread[0]))
     methods = [name for name in METHODS if not set(request.only) & set(METHODS) or name in request.only]
     return {(d, m): of_method(request, d, m) for d in given if not asked or d in asked for m in methods}
+
+
+def _path_of(data: str) -> str:
+    """Why a set of texts is not read, and what to do."""
+    return f"{data} is not downloaded; give its CSV with the columns text, label and split: --data {data}=FILE"
 
 
 def readable(request: Request, data: str) -> bool:
@@ -90,9 +95,14 @@ def of_method(request: Request, data: str, method: str) -> Experiment:
 
 
 def tables(request: Request, outcomes: Outcomes, asked: Collection[Key] = ()) -> list[Table]:
-    """A table for each data set."""
+    """A table for each data set; the last one says which others need a path."""
     shown = those(outcomes, asked)
-    return [_of_data(request, shown, data) for data in data_of(shown)]
+    found = [_of_data(request, shown, data) for data in data_of(shown)]
+    absent = [name for name in SOURCES if not (readable(request, name) or name in data_of(shown))]
+    if found and absent and not (request.fast or request.only):
+        notes = [*found[-1].notes, f"Not run: {', '.join(absent)}. {_path_of(absent[0])}"]
+        found[-1] = replace(found[-1], notes=notes)
+    return found
 
 
 def _of_data(request: Request, outcomes: Outcomes, data: str) -> Table:

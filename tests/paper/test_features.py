@@ -15,8 +15,10 @@ from support.sweeps import InThisProcess
 
 from prer.errors import InputError
 from prer.paper import features as tables
-from prer.paper.plan import Request
+from prer.paper.plan import NOT_RUN, Request
 from prer.presets import OF_FEATURES
+from prer.runs.folder import RunFolder
+from prer.sweeps.engines.base import Outcome
 
 FAST = ("--fast", "--seeds", "2", "--device", "cpu")
 FOUND = json.loads((RECORDS / "search_features_h200.json").read_text("utf-8"))
@@ -53,6 +55,18 @@ def test_only_what_is_named_and_can_be_read_is_run():
     assert keys("cifar10", "prer", "ncm") == [("cifar10", "ncm"), ("cifar10", "prer")]
     assert keys("clinc150", **PATHS) == [("clinc150", method) for method in tables.METHODS]
     assert keys(fast=True) == [("digits", method) for method in tables.METHODS]
+
+
+def test_the_last_table_says_what_was_not_run_for_want_of_a_path():
+    said = "Not run: clinc150, banking77. clinc150 is not downloaded; give its CSV with the columns text, label and spl"
+    outcomes = {
+        key: Outcome(experiment, RunFolder(Path("none")), NOT_RUN)
+        for key, experiment in tables.experiments(Request(only=("ncm",))).items()
+    }
+    notes = [" ".join(table.notes) for table in tables.tables(Request(), outcomes)]
+    assert said in notes[1] and said not in notes[0]
+    for request in (Request(paths=PATHS), Request(only=("cifar10",)), Request(fast=True)):
+        assert not any(said[:8] in " ".join(table.notes) for table in tables.tables(request, outcomes))
 
 
 @pytest.mark.parametrize("name", TEXTS)
@@ -165,10 +179,11 @@ def test_one_command_computes_the_features_once_and_writes_the_table(capsys, qui
 def test_texts_are_read_from_the_file_that_is_given(capsys, quick):
     x, y = texts("pay card fly eat", 20)
     table = pandas.DataFrame({"id": range(80), "text": x, "label": y, "split": ["train", "train", "test", "oos"] * 20})
+    table.loc[table["split"] == "oos", "text"] += " or so"
     table.to_csv("some.csv", index=False)
     words = ("--only", "clinc150,ncm,slda", "--data", "clinc150=some.csv", "--seeds", "2", "--device", "cpu")
     out, _ = reproduced(capsys, "features", *words)
-    assert sum(quick) == 60  # those out of scope are left out
+    assert sum(quick) == len({text for text in table["text"] if "or so" not in text})  # none is out of scope, or twice
     assert "some, features of minilm, 10 classes a task" in out and "nearest mean 83.6" in out
     rows = rows_of("runs/features-clinc150.csv")
     assert float(rows["NCM"]["samples kept"]) == 0 and float(rows["SLDA"]["final accuracy"]) > 80
