@@ -9,6 +9,7 @@ from support.bench import STREAM
 
 from prer.bench import steps
 from prer.bench.ready import after
+from prer.learners.distilling import Before
 from prer.learners.interfaces import Batch
 from prer.nn.heads import Heads
 
@@ -48,7 +49,7 @@ def test_the_bare_loop_distils_in_the_same_way():
     method = steps.METHODS[CLASSIC]
     ready = after(2, steps.built(method, dropout=0.0, epochs=1, weight=1000.0), STREAM)
     learner, task = ready.learner, ready.task
-    learner.before_ = learner._record(task)
+    learner.before_ = Before.of(learner)
     learner.meet(task)
     heads, bare = Heads(learner._heads()), method.bare(learner, task, 1)
     rows = torch.arange(0, 128, 2)

@@ -7,6 +7,7 @@ import torch.nn.functional as F
 from support.learners import SEEDS
 
 from prer.learners import LWF
+from prer.learners.distilling import Before
 from prer.learners.interfaces import Batch
 from prer.nn.heads import Head, Heads, dropout_noise
 from prer.nn.networks import Encoder
@@ -37,7 +38,7 @@ def midway(learner, stream, tasks=3):
         learner.learn(task)
     task = stream[tasks - 1]
     if isinstance(learner, LWF) and learner.form == "classic":
-        learner.before_ = learner._record(task)
+        learner.before_ = Before.of(learner)
     learner.meet(task)
     disturb(learner.encoder_, learner.heads_)
     return first_batch(learner, task)

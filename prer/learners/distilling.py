@@ -1,0 +1,63 @@
+"""Distillation (Li and Hoiem 2017): what the network predicted before a task is preserved on the task's own samples."""
+
+# S seeds, B batch, T old heads, K outputs of the widest of them
+
+from __future__ import annotations
+
+import copy
+from typing import TYPE_CHECKING
+
+import torch
+from torch import Tensor
+
+from prer.nn.heads import Heads
+from prer.nn.stacked import floats
+
+if TYPE_CHECKING:
+    from prer.learners.base import Learner
+
+SOFTNESS = 2.0  # temperature of the predictions, as Li and Hoiem have it
+
+
+class Before:
+    """Frozen copies of the encoder and of all heads. Make it before a task is met, since a shared head then grows.
+
+    It is asked in every step about the batch itself, since a batch may be augmented differently in each epoch.
+    """
+
+    def __init__(self, learner: Learner) -> None:
+        self.encoder = copy.deepcopy(learner.encoder_).requires_grad_(False)
+        self.heads = Heads(learner._heads()).requires_grad_(False)
+
+    @classmethod
+    def of(cls, learner: Learner) -> Before | None:
+        """Copies of a learner's networks; None before the first task."""
+        return cls(learner) if len(learner.heads_) else None
+
+    def floats(self) -> int:
+        """Number of scalars that one seed needs for the copies."""
+        return floats(self.encoder) + sum(p[0].numel() for p in self.heads.parameters())
+
+    @torch.no_grad()
+    def logits(self, x: Tensor) -> Tensor:
+        """Logits of the old heads for inputs x [S, B, T, K]."""
+        return self.heads.every(self.encoder(x))
+
+    def change(self, x: Tensor, now: Tensor, softness: float = SOFTNESS) -> Tensor:
+        """Distillation loss of each sample [S, B], given the present logits of at least the old heads for inputs x.
+
+        It is a sum over heads: every old task weighs as much as if it were the only one.
+        """
+        before, there = self.logits(x), self.heads.there
+        now = now[..., : there.shape[0], : there.shape[1]]
+        return divergence(before, now, softness, there if self.heads.ragged else None).sum(-1)
+
+
+def divergence(before: Tensor, now: Tensor, softness: float, there: Tensor | None = None) -> Tensor:
+    """T^2 KL(before || now) at temperature T, over the last axis of logits, or its outputs that are `there`."""
+    before, now = before / softness, now / softness
+    if there is None:
+        return softness**2 * (before.softmax(-1) * (before.log_softmax(-1) - now.log_softmax(-1))).sum(-1)
+    p = before.masked_fill(~there, -torch.inf).softmax(-1)
+    log_p, log_q = (t.masked_fill(~there, -torch.inf).log_softmax(-1).masked_fill(~there, 0.0) for t in (before, now))
+    return softness**2 * (p * (log_p - log_q)).sum(-1)
