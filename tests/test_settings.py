@@ -94,7 +94,7 @@ def test_a_value_out_of_range_is_refused_with_the_range(override, said):
         ("learner.distance=L2", "choose one of l2, cosine"),
         ("learner.density=5", "learner.density=5: choose one of flow, gaussian"),
         ("learner.density=spline", "learner.density='spline': choose one of flow, gaussian"),
-        ('learner.labels=["head"]', "choose one of none, head, auxiliary"),
+        ('learner.labels=["head"]', "choose one of none, head, auxiliary, distilled"),
         ("stream.kind=sorted", "stream.kind='sorted': choose one of split"),
     ],
 )

@@ -20,13 +20,16 @@ from prer.densities.base import Density, DensitySettings, TrainedDensity
 from prer.densities.flow import FlowSettings
 from prer.densities.gaussian import GaussianSettings  # noqa: F401, so that it can be selected by its name
 from prer.densities.mixture import MixtureSettings  # noqa: F401, likewise
+from prer.errors import InputError
 from prer.learners import health
 from prer.learners.answering import answer_of
 from prer.learners.base import Learner
+from prer.learners.distilling import Before
 from prer.learners.encoding import decoder_of, is_computed
 from prer.learners.fitting import maximise_likelihood
+from prer.learners.interfaces import Batch
 from prer.learners.labelling import labelling, outputs_of
-from prer.learners.rehearsal import Past, mixed, with_past
+from prer.learners.rehearsal import Past, current, mixed, with_past
 from prer.nn.computed import Inverse
 from prer.nn.heads import dropout_noise, mean_cross_entropy
 from prer.nn.stacked import stack
@@ -48,15 +51,19 @@ class PRER(Learner):
     epochs_autoencoder: int | Auto = setting("auto", "epochs of phase 1; auto: by the number of samples", low=0)
     lr_autoencoder: float = setting(1e-3, "learning rate of phase 1 (Adam)", low=0, high=1e30)
     decay_autoencoder: bool = setting(False, "decay that rate linearly to 0 over the epochs")
-    weight: float = setting(1.0, "weight of the embedding regulariser R (Eq. 3)", low=0)
+    weight: float = setting(
+        1.0, "weight of the embedding regulariser R (Eq. 3), or of the distillation (labels: distilled)", low=0
+    )
     anchor: float = setting(0.0, "weight of the same pull on new samples, to where the old encoder had them", low=0)
     share: float = setting(0.8, "largest share of pseudo-samples in a batch; 0 turns replay off", low=0, high=0.95)
     temperature: float = setting(1.0, "of pseudo-samples; below 1 the memory narrows from task to task", low=0)
     sparsity: float = setting(0.02, "weight of the sparsity penalty", low=0)
-    labels: Literal["none", "head", "auxiliary"] = setting(
-        "none", "what phase 1 sees of labels: nothing, the head's loss, or that of a classifier over all classes"
+    labels: Literal["none", "head", "auxiliary", "distilled"] = setting(
+        "none",
+        "what phase 1 sees of labels: nothing, the head's loss, or that of a classifier over all classes; distilled: "
+        "the encoder learns from them alone, and distillation of the old heads holds it, not R, anchor or sparsity",
     )
-    label_weight: float = setting(1.0, "weight of that loss", low=0)
+    label_weight: float = setting(1.0, "weight of that loss (labels: head, auxiliary)", low=0)
     reencode: bool = setting(True, "the density learns E(D(z)) of old classes, instead of z")
     encoder: Literal["continues", "rests", "patches", "identity", "random"] = setting(
         "continues",
@@ -72,10 +79,14 @@ class PRER(Learner):
         self.density = DensitySettings.read(self.density, "density")
 
     def phases(self, samples: int, classes: int) -> dict[str, int]:
-        """Epochs of the paper's three phases; a density that is not trained has none."""
+        """Epochs of the paper's three phases, and of a classifier before them if labels are distilled.
+
+        A density that is not trained has none.
+        """
         flow = {"flow": self.density.epochs} if isinstance(self.density, TrainedDensity) else {}
         first = {} if isinstance(getattr(self, "decoder_", None), Inverse) else {"autoencoder": self.epochs_autoencoder}
-        settings = first | flow | {"head": self.epochs}
+        labelled = {"classifier": self.epochs} if self.labels == "distilled" else {}
+        settings = labelled | first | flow | {"head": self.epochs}
         return {phase: epochs_of(epochs, self.batch, samples, classes) for phase, epochs in settings.items()}
 
     def memory(self) -> dict[str, nn.Module]:
@@ -87,8 +98,14 @@ class PRER(Learner):
     ) -> None:
         """Build the networks."""
         super().start(shape, seeds, device, observe)
+        if self.labels == "distilled" and is_computed(self):
+            raise InputError(
+                f"learner.labels='distilled' trains the encoder, and learner.encoder={self.encoder!r} is not trained; "
+                "take learner.encoder='continues' or learner.labels='none'"
+            )
         self.decoder_: Any = decoder_of(self)
         self.embedded_: Tensor | None = None
+        self.before_: Before | None = None  # the old network, while encoder and head learn with labels
         self.density_ = self.new_density()
 
     def new_density(self) -> Density:
@@ -96,9 +113,13 @@ class PRER(Learner):
         return stack(lambda: self.density.fitting(self.shape_).build(self.dimension_), self.address_ / "density")
 
     def learn(self, task: Task) -> None:
-        """Learn a task in the paper's three phases."""
+        """Learn a task in the paper's three phases; if labels are distilled, encoder and head learn before them."""
+        self.before_ = Before.of(self) if self.labels == "distilled" else None
         self.meet(task)
         past = self.freeze()
+        if self.labels == "distilled" and not self.rests:
+            self.train_with_labels(task)
+        self.before_ = None
         if not isinstance(self.decoder_, Inverse):
             self.train_autoencoder(task, past)
         self.train_density(task, past)
@@ -126,6 +147,23 @@ class PRER(Learner):
 
     # -- phase 1 -------------------------------------------------------------------------------------------------
 
+    def train_with_labels(self, task: Task) -> None:
+        """Train encoder and head on new samples, while distillation holds what old heads predict for them.
+
+        The old heads are frozen: so the encoder keeps what they need, and the embeddings that the density models.
+        No pseudo-samples: those of an encoder that is not trained to reconstruct hold it less well than new samples.
+        """
+        self.transient_floats_ += self.before_.floats() if self.before_ else 0
+        self.train_classifier(task)
+
+    def loss(self, batch: Batch) -> Tensor:
+        """Cross-entropy of the head, plus the distillation loss."""
+        if self.before_ is None:
+            return super().loss(batch)
+        z = self.encoder_(batch.x)
+        held = self.before_.change(batch.x, self.before_.heads.every(z)).mean(1)
+        return mean_cross_entropy(batch.head(z, batch.noise), batch.y) + self.weight * held
+
     def train_autoencoder(self, task: Task, past: Past | None) -> None:
         """Train the autoencoder on new samples and pseudo-samples, while R keeps old embeddings in place."""
         networks, feed, loss = self.autoencoding(task, past)
@@ -137,8 +175,10 @@ class PRER(Learner):
         """Networks, feed and loss function of phase 1; the latter returns loss [S] and embeddings [S, B, D]."""
         samples, old = task.size[0], range(self.tasks_[-1].start)
         classifier, label_loss = labelling(self, task)
-        networks = [*([] if self.rests else [self.encoder_]), self.decoder_, *([classifier] if classifier else [])]
-        known = self.embedded(task)[0] if is_computed(self) else None
+        fixed = is_computed(self) or self.labels == "distilled"  # the decoder alone learns
+        networks = [*([] if fixed or self.rests else [self.encoder_]), self.decoder_]
+        networks += [classifier] if classifier else []
+        known = self.embedded(task)[0] if fixed else None
         seeds = torch.arange(len(self.address_.seeds), device=self.address_.device).unsqueeze(1)
 
         def feed(address: Address) -> tuple[Tensor, ...]:
@@ -153,8 +193,9 @@ class PRER(Learner):
             x, real = self.inputs_(x if known is not None else task.transformed(x, moves)), y.shape[1]
             if past and z_hat is not None:
                 x = torch.cat([x, past.decode(z_hat)], dim=1)
-            if known is not None:  # the decoder alone learns
-                z = torch.cat([known[seeds, at], *([] if z_hat is None else [z_hat])], dim=1)
+            if known is not None:
+                old_z = [] if past is None or z_hat is None else [current(self, z_hat, past)]
+                z = torch.cat([known[seeds, at], *old_z], dim=1)
                 return (x - self.decoder_(z)).square().flatten(2).sum(-1).mean(1), z
             total, z = self.reconstruction(x, self.reconstructed(real, x.shape[1]))  # Eq. 2
             if z_hat is not None and self.weight and not self.rests:

@@ -38,7 +38,7 @@ class Past:
         """Copies of a learner's networks; None on the first task."""
         if not learner.density_.counts.shape[1]:
             return None
-        encoder = _frozen(learner.encoder_) if learner.anchor else None
+        encoder = _frozen(learner.encoder_) if learner.anchor and learner.labels != "distilled" else None
         return cls(_frozen(learner.density_), _frozen(learner.decoder_), encoder)
 
     def floats(self) -> int:

@@ -63,6 +63,11 @@ class PRERVariant(PRER):
         """Build the networks."""
         if self.schedule == "joint" and not isinstance(self.density, FlowSettings):
             raise InputError("learner.schedule='joint' trains a flow in every step; a Gaussian is not trained")
+        if self.schedule == "joint" and self.labels == "distilled":
+            raise InputError(
+                "learner.labels='distilled' trains the encoder before the other phases; take "
+                "learner.schedule='separate' or learner.labels='head'"
+            )
         super().start(shape, seeds, device, observe)
 
     def new_density(self) -> Density:

@@ -68,16 +68,17 @@ OF_PRER = (
     ("prer", {"density": "gaussian"}),
 )
 CLASSIC = ("lwf", {"form": "classic"})
+DISTILLED = ("prer", {"labels": "distilled"})
 RESTING = ("prer", {"encoder": "rests", "answer": "density"})
 MIXED = {"density": "mixture", "answer": "both", "embedding": "auto"}
 COMPUTED = [("prer", {"encoder": encoder} | MIXED) for encoder in ("patches", "identity", "rests")]
 COMPUTED += [(name, {"encoder": "patches"}) for name in ("naive", "replay", "der", "joint", "slda", "ranpac")]
-VARIANTS = [*((name, {}) for name in LEARNERS), *OF_PRER, CLASSIC, RESTING, *COMPUTED]
+VARIANTS = [*((name, {}) for name in LEARNERS), *OF_PRER, CLASSIC, DISTILLED, RESTING, *COMPUTED]
 CHECKS = {
     f"{name} {settings or ''} {check}": function
     for name, settings in VARIANTS
     for check, function in learner_checks(find(name), **CHECKED.get(name, {}) | settings)
-    if not settings or (name, settings) == CLASSIC or check.startswith("predicts_the_same_when_loaded")
+    if not settings or (name, settings) in (CLASSIC, DISTILLED) or check.startswith("predicts_the_same_when_loaded")
 }
 
 

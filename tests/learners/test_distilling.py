@@ -1,19 +1,30 @@
-"""Distillation by the frozen old network, against plain torch."""
+"""Distillation by the frozen old network, against plain torch, and PRER that learns with labels and is held by it."""
 
 import numpy as np
+import pytest
 import torch
 import torch.nn.functional as F
+from sklearn.datasets import load_digits
 from support.learners import (
     SEEDS,
     STREAMS,
     TINY,
+    TINY_PRER,
+    blobs,
+    captured,
+    first_step,
+    pictures,
     started,
+    tiny_prer,
     vectors,
 )
-from support.one_seed import alone, disturb
+from support.one_seed import alone, disturb, new_loss
 
-from prer.learners import Naive
+from prer import Stream, learn
+from prer.errors import InputError
+from prer.learners import PRER, Naive
 from prer.learners.distilling import Before, divergence
+from prer.nn.stacked import floats
 
 
 def learned(stream, learner, tasks=2, seeds=SEEDS):
@@ -104,3 +115,137 @@ def test_of_a_head_that_grows_the_old_network_has_the_old_outputs():
 
 def test_there_is_no_old_network_before_the_first_task():
     assert Before.of(started(Naive(**TINY), vectors())) is None
+
+
+# -- PRER with labels --------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("scenario", ["task", "class"])
+def test_encoder_and_head_minimise_cross_entropy_and_distillation(scenario, monkeypatch):
+    stream = vectors(scenario=scenario)
+    learner, before = learned(stream, PRER(**TINY_PRER, labels="distilled", weight=3.0))
+    phases = captured(learner, stream[2], monkeypatch)
+    assert list(phases) == ["classifier", "autoencoder", "flow", "head"]
+    networks, _, fed, options = phases["classifier"]
+    assert networks == [learner.encoder_, learner.head_]
+    at, *others = (t[:, 0] for t in fed)
+    (batch,) = options["prepare"](*options["gather"](at), *others)
+    assert batch.x.shape[1] == learner.batch  # pseudo-samples replace no new samples
+    learner.before_ = before
+    disturb(learner.encoder_, learner.head_)
+    found, old = learner.loss(batch), before.logits(batch.x)
+    for seed in range(len(SEEDS)):
+        now = before.heads.every(learner.encoder_(batch.x))[seed]
+        widths = before.heads.widths
+        held = kl(*([of[:, t, :width] for t, width in enumerate(widths)] for of in (old[seed], now)), 2.0)
+        z = learner.encoder_(batch.x)
+        new = F.cross_entropy(learner.head_(z, batch.noise)[seed], batch.y[seed])
+        if scenario == "task":
+            torch.testing.assert_close(new, new_loss(learner, batch, seed))
+        assert held > 1e-4
+        torch.testing.assert_close(found[seed], new + 3.0 * held, atol=1e-5, rtol=1e-4)
+
+
+def test_without_old_tasks_it_is_plain_supervised_training():
+    stream = pictures()
+    ours, naive = (
+        started(tiny_prer(labels="distilled"), stream),
+        started(Naive(**TINY | {"channels": (12,) * 3}), stream),
+    )
+    heads, train = [], ours.train_autoencoder
+    ours.train_autoencoder = lambda *past: heads.append(copied(ours.head_)) or train(*past)
+    ours.learn(stream[0])
+    naive.learn(stream[0])
+    assert same(copied(ours.encoder_), copied(naive.encoder_))
+    assert same(heads[0], copied(naive.head_))
+
+
+def test_the_old_network_and_the_old_heads_keep_their_weights(monkeypatch):
+    stream, used = pictures(), []
+    learner, _ = learned(stream, tiny_prer(labels="distilled", lr=0.01), tasks=1)
+    train = PRER.train_classifier
+
+    def watched(self, task):
+        used.append((self.before_, copied(self.before_.encoder, self.before_.heads)))
+        train(self, task)
+
+    monkeypatch.setattr(PRER, "train_classifier", watched)
+    encoder, old = copied(learner.encoder_), copied(learner.heads_[0])
+    learner.learn(stream[1])
+    ((before, weights),) = used
+    assert same(copied(before.encoder, before.heads), weights)
+    assert same(encoder, weights[: len(encoder)])
+    assert same(copied(learner.heads_[0]), old)
+    assert not same(copied(learner.encoder_), encoder)
+
+
+def test_the_decoder_learns_and_the_encoder_does_not_see_it(monkeypatch):
+    stream = pictures()
+    learner, _ = learned(stream, tiny_prer(labels="distilled"), tasks=1)
+    networks, _, _, _ = phase = captured(learner, stream[1], monkeypatch)["autoencoder"]
+    assert networks == [learner.decoder_]
+    loss, batch = first_step(phase)
+    loss(*batch).sum().backward()
+    assert all(p.grad is not None and p.grad.any() for p in learner.decoder_.parameters())
+    assert not any(p.grad is not None and p.grad.any() for p in learner.encoder_.parameters())
+
+
+@pytest.mark.parametrize("reencode", [False, True])
+def test_the_decoder_is_rehearsed_on_the_embeddings_that_the_density_learns(reencode, monkeypatch):
+    stream = pictures()
+    learner, _ = learned(stream, tiny_prer(labels="distilled", reencode=reencode), tasks=1)
+    loss, (at, x, y, moves, noise, y_hat, z_hat) = first_step(captured(learner, stream[1], monkeypatch)["autoencoder"])
+    x_hat = learner.decoder_(z_hat).detach()  # nothing was trained since the copies were frozen
+    x_new = x.float() / 255
+    z = torch.cat([learner.encoder_(x_new), learner.encoder_(x_hat) if reencode else z_hat], 1)
+    disturb(learner.decoder_)
+    expected = (torch.cat([x_new, x_hat], 1) - learner.decoder_(z)).square().sum((2, 3, 4)).mean(1)
+    torch.testing.assert_close(loss(at, x, y, moves, noise, y_hat, z_hat), expected, atol=1e-4, rtol=1e-4)
+
+
+def test_the_regularisers_of_embeddings_have_no_effect():
+    usual, other = (
+        learn(pictures(), tiny_prer(labels="distilled", **more), seeds=2, device="cpu")
+        for more in ({}, {"anchor": 1.0, "sparsity": 0.5, "label_weight": 3.0})
+    )
+    assert (usual.digest, usual.transient_floats) == (other.digest, other.transient_floats)
+    assert learn(pictures(), tiny_prer(labels="distilled", weight=9.0), seeds=2, device="cpu").digest != usual.digest
+
+
+def test_the_old_network_is_counted_and_not_kept():
+    distilled, usual = (tiny_prer(labels=labels) for labels in ("distilled", "none"))
+    with_it, without = (learn(blobs(), each, seeds=2, device="cpu") for each in (distilled, usual))
+    assert with_it.memory_floats == without.memory_floats
+    more = np.subtract(with_it.transient_floats, without.transient_floats)
+    head = floats(usual.heads_[0])
+    assert more.tolist() == [0, floats(usual.encoder_) + head, floats(usual.encoder_) + 2 * head]
+    assert distilled.before_ is None
+
+
+def test_an_encoder_that_rests_learns_with_labels_once(monkeypatch):
+    stream = pictures()
+    learner = started(tiny_prer(labels="distilled", encoder="rests"), stream)
+    assert "classifier" in captured(learner, stream[0], monkeypatch)
+    assert "classifier" not in captured(learner, stream[1], monkeypatch)
+
+
+def test_it_forgets_far_less_than_naive():
+    digits = load_digits()
+    stream = Stream.split(digits.images.astype(np.uint8) * 15, digits.target)
+    common = {"channels": (12, 24, 48), "embedding": 32, "batch": 32, "epochs": 20}
+    naive = learn(stream, Naive(**common), seeds=2, device="cpu")
+    short = {"epochs_autoencoder": 1, "density": "gaussian"}
+    ours = learn(stream, PRER(**common, **short, labels="distilled"), seeds=2, device="cpu")
+    lost, lost_by_naive = (np.array(result.metrics["bwt"]["values"]) for result in (ours, naive))
+    assert (lost_by_naive < -10).all() and (lost > lost_by_naive / 3).all(), (lost, lost_by_naive)
+
+
+@pytest.mark.parametrize("encoder", ["patches", "identity", "random"])
+def test_an_encoder_that_is_not_trained_is_refused(encoder):
+    with pytest.raises(InputError, match=f"'{encoder}' is not trained; take learner.encoder='continues'"):
+        learn(blobs(), tiny_prer(labels="distilled", encoder=encoder), seeds=1, device="cpu")
+
+
+def test_a_joint_schedule_is_refused():
+    with pytest.raises(InputError, match=r"take learner\.schedule='separate' or learner\.labels='head'"):
+        learn(blobs(), tiny_prer(labels="distilled", schedule="joint"), seeds=1, device="cpu")

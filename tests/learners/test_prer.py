@@ -195,6 +195,7 @@ def test_no_sample_of_a_past_task_is_reachable_from_the_learner(kind, clean):
 OPTIONS = [
     {"labels": "head"},
     {"labels": "auxiliary"},
+    {"labels": "distilled"},
     {"sparsity": 0.0},
     {"weight": 0.0},
     {"anchor": 1.0},

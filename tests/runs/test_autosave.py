@@ -26,6 +26,7 @@ OF_LEARNER = {
 VARIANTS = [
     *((name, {}) for name in LEARNERS),
     ("prer", {"labels": "head"}),
+    ("prer", {"labels": "distilled"}),
     ("prer-variant", {"labels": "auxiliary", "restart": True}),
     ("prer-variant", {"schedule": "joint", "anchor": 1.0}),
     ("prer", {"density": "gaussian", "decay_autoencoder": True}),
