@@ -61,7 +61,7 @@ class PRER(Learner):
     labels: Literal["none", "head", "auxiliary", "distilled"] = setting(
         "none",
         "what phase 1 sees of labels: nothing, the head's loss, or that of a classifier over all classes; distilled: "
-        "the encoder learns from them alone, and distillation of the old heads holds it, not R, anchor or sparsity",
+        "the encoder learns from them alone, held by what old heads predict, not by R and anchor",
     )
     label_weight: float = setting(1.0, "weight of that loss (labels: head, auxiliary)", low=0)
     reencode: bool = setting(True, "the density learns E(D(z)) of old classes, instead of z")
@@ -150,8 +150,9 @@ class PRER(Learner):
     def train_with_labels(self, task: Task) -> None:
         """Train encoder and head on new samples, while distillation holds what old heads predict for them.
 
-        The old heads are frozen: so the encoder keeps what they need, and the embeddings that the density models.
-        No pseudo-samples: those of an encoder that is not trained to reconstruct hold it less well than new samples.
+        Old heads are frozen, since they are not trained again. R, the anchor and sparsity are not used here: generated
+        samples hold an encoder that is not trained to reconstruct less well than new ones do. The decoder learns next,
+        from embeddings that stay as they are.
         """
         self.transient_floats_ += self.before_.floats() if self.before_ else 0
         self.train_classifier(task)
