@@ -198,7 +198,7 @@ def test_the_decoder_is_rehearsed_on_the_embeddings_that_the_density_learns(reen
     x_hat = learner.decoder_(z_hat).detach()  # nothing was trained since the copies were frozen
     x_new = x.float() / 255
     z = torch.cat([learner.encoder_(x_new), learner.encoder_(x_hat) if reencode else z_hat], 1)
-    disturb(learner.decoder_)
+    disturb(learner.decoder_, scale=1.0)
     expected = (torch.cat([x_new, x_hat], 1) - learner.decoder_(z)).square().sum((2, 3, 4)).mean(1)
     torch.testing.assert_close(loss(at, x, y, moves, noise, y_hat, z_hat), expected, atol=1e-4, rtol=1e-4)
 
