@@ -10,11 +10,16 @@ from typing import TYPE_CHECKING
 import torch
 from torch import Tensor
 
-from prer.nn.heads import Heads
+from prer.errors import InputError
+from prer.learners.encoding import is_computed
+from prer.learners.interfaces import Batch
+from prer.nn.heads import Heads, mean_cross_entropy
 from prer.nn.stacked import floats
+from prer.streams.task import Task
 
 if TYPE_CHECKING:
     from prer.learners.base import Learner
+    from prer.learners.prer import PRER
 
 SOFTNESS = 2.0  # temperature of the predictions, as Li and Hoiem have it
 
@@ -61,3 +66,32 @@ def divergence(before: Tensor, now: Tensor, softness: float, there: Tensor | Non
     p = before.masked_fill(~there, -torch.inf).softmax(-1)
     log_p, log_q = (t.masked_fill(~there, -torch.inf).log_softmax(-1).masked_fill(~there, 0.0) for t in (before, now))
     return softness**2 * (p * (log_p - log_q)).sum(-1)
+
+
+# -- PRER with labels="distilled" ------------------------------------------------------------------------------------
+
+
+def check_encoder(learner: PRER) -> None:
+    """Raise an error if labels are distilled and the encoder is not trained."""
+    if learner.labels == "distilled" and is_computed(learner):
+        raise InputError(
+            f"learner.labels='distilled' trains the encoder, and learner.encoder={learner.encoder!r} is not trained; "
+            "take learner.encoder='continues' or learner.labels='none'"
+        )
+
+
+def train_with_labels(learner: PRER, task: Task) -> None:
+    """Train encoder and head on new samples, while distillation holds what old heads predict for them.
+
+    R, the anchor and sparsity are not used: generated samples hold an encoder that is not trained to reconstruct less
+    well than new ones do. The decoder learns afterwards, from embeddings that stay as they are.
+    """
+    learner.transient_floats_ += learner.before_.floats() if learner.before_ else 0
+    learner.train_classifier(task)
+
+
+def distilled(learner: PRER, batch: Batch, before: Before) -> Tensor:
+    """Cross-entropy plus the distillation loss [S]; old heads are frozen, since PRER does not train them again."""
+    z = learner.encoder_(batch.x)
+    held = before.change(batch.x, before.heads.every(z)).mean(1)
+    return mean_cross_entropy(batch.head(z, batch.noise), batch.y) + learner.weight * held

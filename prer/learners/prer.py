@@ -20,11 +20,10 @@ from prer.densities.base import Density, DensitySettings, TrainedDensity
 from prer.densities.flow import FlowSettings
 from prer.densities.gaussian import GaussianSettings  # noqa: F401, so that it can be selected by its name
 from prer.densities.mixture import MixtureSettings  # noqa: F401, likewise
-from prer.errors import InputError
 from prer.learners import health
 from prer.learners.answering import answer_of
 from prer.learners.base import Learner
-from prer.learners.distilling import Before
+from prer.learners.distilling import Before, check_encoder, distilled, train_with_labels
 from prer.learners.encoding import decoder_of, is_computed
 from prer.learners.fitting import maximise_likelihood
 from prer.learners.interfaces import Batch
@@ -51,9 +50,7 @@ class PRER(Learner):
     epochs_autoencoder: int | Auto = setting("auto", "epochs of phase 1; auto: by the number of samples", low=0)
     lr_autoencoder: float = setting(1e-3, "learning rate of phase 1 (Adam)", low=0, high=1e30)
     decay_autoencoder: bool = setting(False, "decay that rate linearly to 0 over the epochs")
-    weight: float = setting(
-        1.0, "weight of the embedding regulariser R (Eq. 3), or of the distillation (labels: distilled)", low=0
-    )
+    weight: float = setting(1.0, "weight of the embedding regulariser R (Eq. 3), or of distillation (labels)", low=0)
     anchor: float = setting(0.0, "weight of the same pull on new samples, to where the old encoder had them", low=0)
     share: float = setting(0.8, "largest share of pseudo-samples in a batch; 0 turns replay off", low=0, high=0.95)
     temperature: float = setting(1.0, "of pseudo-samples; below 1 the memory narrows from task to task", low=0)
@@ -79,10 +76,7 @@ class PRER(Learner):
         self.density = DensitySettings.read(self.density, "density")
 
     def phases(self, samples: int, classes: int) -> dict[str, int]:
-        """Epochs of the paper's three phases, and of a classifier before them if labels are distilled.
-
-        A density that is not trained has none.
-        """
+        """Epochs of the paper's phases, after a classifier's if labels are distilled; an untrained density has none."""
         flow = {"flow": self.density.epochs} if isinstance(self.density, TrainedDensity) else {}
         first = {} if isinstance(getattr(self, "decoder_", None), Inverse) else {"autoencoder": self.epochs_autoencoder}
         labelled = {"classifier": self.epochs} if self.labels == "distilled" else {}
@@ -98,14 +92,9 @@ class PRER(Learner):
     ) -> None:
         """Build the networks."""
         super().start(shape, seeds, device, observe)
-        if self.labels == "distilled" and is_computed(self):
-            raise InputError(
-                f"learner.labels='distilled' trains the encoder, and learner.encoder={self.encoder!r} is not trained; "
-                "take learner.encoder='continues' or learner.labels='none'"
-            )
+        check_encoder(self)
         self.decoder_: Any = decoder_of(self)
         self.embedded_: Tensor | None = None
-        self.before_: Before | None = None  # the old network, while encoder and head learn with labels
         self.density_ = self.new_density()
 
     def new_density(self) -> Density:
@@ -114,11 +103,11 @@ class PRER(Learner):
 
     def learn(self, task: Task) -> None:
         """Learn a task in the paper's three phases; if labels are distilled, encoder and head learn before them."""
-        self.before_ = Before.of(self) if self.labels == "distilled" else None
+        self.before_: Before | None = Before.of(self) if self.labels == "distilled" else None
         self.meet(task)
         past = self.freeze()
         if self.labels == "distilled" and not self.rests:
-            self.train_with_labels(task)
+            train_with_labels(self, task)
         self.before_ = None
         if not isinstance(self.decoder_, Inverse):
             self.train_autoencoder(task, past)
@@ -147,23 +136,9 @@ class PRER(Learner):
 
     # -- phase 1 -------------------------------------------------------------------------------------------------
 
-    def train_with_labels(self, task: Task) -> None:
-        """Train encoder and head on new samples, while distillation holds what old heads predict for them.
-
-        Old heads are frozen, since they are not trained again. R, the anchor and sparsity are not used here: generated
-        samples hold an encoder that is not trained to reconstruct less well than new ones do. The decoder learns next,
-        from embeddings that stay as they are.
-        """
-        self.transient_floats_ += self.before_.floats() if self.before_ else 0
-        self.train_classifier(task)
-
     def loss(self, batch: Batch) -> Tensor:
-        """Cross-entropy of the head, plus the distillation loss."""
-        if self.before_ is None:
-            return super().loss(batch)
-        z = self.encoder_(batch.x)
-        held = self.before_.change(batch.x, self.before_.heads.every(z)).mean(1)
-        return mean_cross_entropy(batch.head(z, batch.noise), batch.y) + self.weight * held
+        """Cross-entropy of the head (Eq. 1), and distillation where there is an old network."""
+        return super().loss(batch) if self.before_ is None else distilled(self, batch, self.before_)
 
     def train_autoencoder(self, task: Task, past: Past | None) -> None:
         """Train the autoencoder on new samples and pseudo-samples, while R keeps old embeddings in place."""
