@@ -9,6 +9,14 @@ from support.hostile_files import bounded_memory
 from support.models import run_of_vectors
 
 from prer.features.named import named
+from prer.learners import registry
+
+
+@pytest.fixture(autouse=True)
+def unregistered(monkeypatch):
+    """What a test registers is gone after it, whichever file the same process runs next."""
+    monkeypatch.setattr(registry, "_registered", dict(registry._registered))
+    monkeypatch.setattr(registry, "_sources", dict(registry._sources))
 
 
 @pytest.fixture

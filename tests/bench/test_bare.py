@@ -39,8 +39,9 @@ def weights_after(name):
 @pytest.mark.parametrize("name", [name for name in steps.METHODS if name != CLASSIC])
 def test_the_bare_loop_does_the_same_mathematics(name):
     ours, bare, before = (torch.cat([t.flatten() for t in weights]) for weights in weights_after(name))
-    # All weights together: where a gradient is nearly 0, Adam makes a full step of its rounding.
-    assert (ours - bare).norm() < 1e-3 * (ours - before).norm()
+    # All weights together: where a gradient is nearly 0, Adam makes a full step of its rounding. How many there are
+    # depends on the processor: 4e-3 of the way was the most.
+    assert (ours - bare).norm() < 1e-2 * (ours - before).norm()
     assert (ours - before).abs().max() > 1e-3
 
 

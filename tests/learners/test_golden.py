@@ -30,7 +30,7 @@ from prer.runs.metrics import accuracy, bwt
 FILE = Path(__file__).with_name("golden.json")
 LETTERS = Path(os.environ.get("PRER_DATA", ".")) / "letter.csv"  # of the UCI repository, with a header
 FIGURES = {"task": ("accuracy", "bwt"), "class": ("final_accuracy", "average_incremental_accuracy")}
-TOLERANCE = 1.5  # points
+TOLERANCE = 2.5  # points; on two processors of one name, GEM without the task differs by 1.9
 REFERENCES = ("naive", "joint")
 FAST = ("naive", "gem", "prer")
 
