@@ -1,4 +1,9 @@
-"""Paired comparisons of two methods over seeds: each seed has its own split and initial weights."""
+"""Paired comparisons of two methods over seeds: each seed has its own split and initial weights.
+
+The seeds split the same data anew, so their training parts and test parts overlap, and the differences of seeds are
+correlated. The plain t-test ignores that. The corrected one (Nadeau and Bengio 2003, Inference for the Generalization
+Error, Machine Learning 52) assumes that the correlation is the share of the data that is tested on.
+"""
 
 # n seeds, m comparisons
 
@@ -48,8 +53,13 @@ class Comparison:
         return "worse" if sure else "not decided"
 
 
-def compare(first: Sequence[float], second: Sequence[float]) -> Comparison:
+def compare(first: Sequence[float], second: Sequence[float], overlap: float = 0.0) -> Comparison:
     """Paired t-test; p is 1 for a single pair, and 0 if all differences are equal and not zero.
+
+    Args:
+        first: a value for each seed.
+        second: values of the same seeds.
+        overlap: n_test / n_train, for the corrected test of seeds that split the same data; 0: the plain test.
 
     Example:
         >>> compare([3.0, 5.0, 4.0], [1.0, 2.0, 3.0]).difference
@@ -61,7 +71,7 @@ def compare(first: Sequence[float], second: Sequence[float]) -> Comparison:
     n, mean = len(differences), float(differences.mean())
     if n < 2:
         return Comparison(mean, -math.inf, math.inf, 1.0, 1.0)
-    error = float(differences.std(ddof=1)) / math.sqrt(n)
+    error = float(differences.std(ddof=1)) * math.sqrt(1 / n + overlap)
     doubt = 2 * float(t.sf(abs(mean) / error, n - 1)) if error else float(mean == 0)
     half = float(t.ppf(1 - LEVEL / 2, n - 1)) * error
     return Comparison(mean, mean - half, mean + half, doubt, doubt)
@@ -81,9 +91,11 @@ def holm(ps: Sequence[float]) -> list[float]:
     return adjusted
 
 
-def compared(pairs: Mapping[K, tuple[Sequence[float] | None, Sequence[float] | None]]) -> dict[K, Comparison]:
+def compared(
+    pairs: Mapping[K, tuple[Sequence[float] | None, Sequence[float] | None]], overlap: float = 0.0
+) -> dict[K, Comparison]:
     """The first of each pair against the second where both are known, Holm-corrected over these pairs."""
-    known = {key: compare(first, second) for key, (first, second) in pairs.items() if first and second}
+    known = {key: compare(first, second, overlap) for key, (first, second) in pairs.items() if first and second}
     return dict(zip(known, family(list(known.values())), strict=True))
 
 

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from scipy import stats
 from scipy.stats import ttest_rel
 
 from prer.runs.significance import LEVEL, MARGIN, Comparison, compare, family, holm
@@ -32,6 +33,28 @@ def test_it_agrees_with_scipy(draw, n):
     assert found.p == pytest.approx(scipys.pvalue)
     interval = scipys.confidence_interval(0.95)
     assert (found.low, found.high) == (pytest.approx(interval.low), pytest.approx(interval.high))
+
+
+@quickly
+@given(st.integers(0, 2**32 - 1), st.integers(2, 20), st.floats(0, 1))
+def test_the_corrected_test_is_that_of_a_larger_variance(draw, n, overlap):
+    a, b = np.random.default_rng(draw).normal(size=(2, n))
+    found, differences = compare(a, b, overlap), a - b
+    scale = np.sqrt((1 / n + overlap) * differences.var(ddof=1))
+    of_mean = stats.t(n - 1, loc=differences.mean(), scale=scale)
+    assert (found.low, found.high) == (pytest.approx(of_mean.ppf(0.025)), pytest.approx(of_mean.ppf(0.975)))
+    assert found.p == pytest.approx(2 * min(of_mean.cdf(0), of_mean.sf(0)))
+
+
+def test_the_correction_is_exact_for_differences_with_the_correlation_that_it_assumes():
+    n, share = 10, 0.2  # n_test / n; n_test / n_train is 0.25
+    rng = np.random.default_rng(0)
+    common, own = rng.normal(size=(4000, 1)), rng.normal(size=(4000, n))
+    differences = np.sqrt(share) * common + np.sqrt(1 - share) * own
+    corrected, plain = ([compare(d, np.zeros(n), overlap).p for d in differences] for overlap in (0.25, 0.0))
+    assert stats.kstest(corrected, "uniform").pvalue > 0.05
+    assert np.mean(np.less(corrected, LEVEL)) == pytest.approx(LEVEL, abs=0.01)
+    assert np.mean(np.less(plain, LEVEL)) > 4 * LEVEL
 
 
 @quickly
