@@ -44,7 +44,7 @@ def against_the_others(rows: Sequence[Sequence[str]]) -> list[str]:
 def of_claims(claims: Table) -> Table:
     """A table of verdicts with a row for each claim and a column for each data set."""
     verdicts: dict[str, dict[str, Cell]] = {}
-    for claim, data, _, verdict in claims.rows:
+    for claim, data, _, verdict, *_ in claims.rows:
         verdicts.setdefault(str(claim), {})[str(data)] = verdict
     names = list(dict.fromkeys(str(row[1]) for row in claims.rows))
     rows = [[claim, *(of_claim.get(name, "-") for name in names)] for claim, of_claim in verdicts.items()]

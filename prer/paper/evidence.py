@@ -34,18 +34,20 @@ class Evidence:
         costs: outcomes of methods, one seed each, alone on the machine.
         against: PRER against each other method by metric, as in the table of significance.
         pairs: comparisons that claims need, one Holm family over both metrics; only those that have run.
+        overlap: n_test / n_train of the corrected test, as in `compare`; 0: the plain test.
     """
 
     runs: Mapping[str, Outcome]
     costs: Mapping[str, Outcome]
     against: Mapping[str, Mapping[str, Comparison]]
     pairs: Mapping[Pair, Both]
+    overlap: float = 0.0
 
 
-def judged(runs: Mapping[str, Outcome], pairs: Sequence[Pair]) -> dict[Pair, Both]:
+def judged(runs: Mapping[str, Outcome], pairs: Sequence[Pair], overlap: float = 0.0) -> dict[Pair, Both]:
     """Comparisons of the pairs in which both have run, Holm-corrected over all pairs and both metrics."""
     values = {(a, b, m): (values_of(runs.get(a), m), values_of(runs.get(b), m)) for a, b in pairs for m in METRICS}
-    tests = compared(values)
+    tests = compared(values, overlap)
     return {(a, b): Both(*(tests[a, b, m] for m in METRICS)) for a, b in pairs if (a, b, "bwt") in tests}
 
 
@@ -100,7 +102,7 @@ def by_share(evidence: Evidence, *pairs: Pair) -> Verdict:
     if not text:
         return text, reason
     bwt = {name: values_of(evidence.runs[name], "bwt") or [] for pair in pairs for name in pair}
-    shares = [compare(bwt[a], [(1 - MUCH) * value for value in bwt[b]]) for a, b in pairs]
+    shares = [compare(bwt[a], [(1 - MUCH) * value for value in bwt[b]], evidence.overlap) for a, b in pairs]
     gone = ", ".join(f"{TITLES[a]} {100 * (1 - np.mean(bwt[a]) / np.mean(bwt[b])):.0f} %" for a, b in pairs)
     word = rules.little([evidence.pairs[pair] for pair in pairs], shares)
     return f"{text}; share of Naive's forgetting removed: {gone}", word
@@ -116,7 +118,7 @@ def of_samples(variant: str) -> Callable[..., Verdict]:
         samples, real = agreement_of(outcome.folder), (outcome.folder.result or {})["final_accuracy"]["values"]
         if samples is None or len(samples) != len(real):
             return "", "unknown"
-        c = compare(samples, real)
+        c = compare(samples, real, evidence.overlap)
         interval = f", 95 % interval from {c.low:+.1f} to {c.high:+.1f}" if len(real) > 1 else ""
         text = f"samples {np.mean(samples):.1f} %, test images {np.mean(real):.1f} % ({c.difference:+.1f}{interval})"
         return text, rules.apart(c)

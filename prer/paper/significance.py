@@ -6,18 +6,31 @@ from collections.abc import Collection, Sequence
 
 from prer.paper.plan import Key, Request, data_of, those
 from prer.paper.published import TITLES
-from prer.paper.table1 import METRICS, Outcomes, cell_of, failures, spread, values_of
+from prer.paper.table1 import CHOSEN, METRICS, Outcomes, cell_of, failures, overlap_of, spread, values_of
 from prer.paper.tables import Cell, Probability, Table, Value
 from prer.runs.significance import LEVEL, MARGIN, Comparison, compared
 
 WORDS = (
-    f"Better: the corrected p is below {LEVEL} and the difference is positive. Not worse: the 95 % interval lies above "
+    f"Better: the adjusted p is below {LEVEL} and the difference is positive. Not worse: the 95 % interval lies above "
     f"-{MARGIN} points, even if a small negative difference is significant (see p). Worse: the interval does not lie "
-    f"above it, the corrected p is below {LEVEL}, and the difference is negative. Otherwise: not decided"
+    f"above it, the adjusted p is below {LEVEL}, and the difference is negative. Otherwise: not decided"
+)
+TESTS = (
+    "Both tests are paired t-tests over seeds. With s the standard deviation of the differences of n seeds, the "
+    "standard error is s sqrt(1/n) in the plain test, and s sqrt(1/n + n_test/n_train) in the corrected one (Nadeau "
+    "and Bengio 2003, Inference for the Generalization Error)"
+)
+MEANING = (
+    "The plain test treats the seeds as independent. It asks whether the difference would remain if the same images "
+    "were split again and again. But all seeds split the same images, so their training and test parts overlap. The "
+    "corrected test asks whether the difference would remain on other images of the same kind. It assumes that the "
+    "differences of two seeds are correlated, and that the correlation equals the share of the images that is tested "
+    "on. This is a rule of thumb: the true correlation is unknown. Neither test is about other data sets or other "
+    "settings"
 )
 RULE = (
-    "Paired t-tests over seeds. For each metric and data set, p is corrected by Holm's method over all methods that "
-    f"PRER is compared with. {WORDS}."
+    f"{TESTS}. For each metric and data set, p is adjusted by Holm's method over all methods that PRER is compared "
+    f"with. {WORDS}."
 )
 
 
@@ -35,7 +48,8 @@ def _values(request: Request, outcomes: Outcomes, data: Sequence[str]) -> Table:
         [TITLES[m], *(cell_of(outcomes.get((name, m)), metric) for name in data for metric in METRICS)] for m in methods
     ]
     caption = f"BWT and Accuracy with more seeds, {spread(outcomes)}"
-    return Table("significance-values", caption, columns, rows, [*request.remarks(data), *failures(request, outcomes)])
+    notes = [CHOSEN, *request.remarks(data), *failures(request, outcomes)]
+    return Table("significance-values", caption, columns, rows, notes)
 
 
 def _compared(request: Request, outcomes: Outcomes, shown: Collection[Key]) -> Table:
@@ -43,19 +57,26 @@ def _compared(request: Request, outcomes: Outcomes, shown: Collection[Key]) -> T
     rows: list[list[Cell]] = []
     for name in data_of(shown):
         for metric, label in METRICS.items():
-            for method, c in comparisons(outcomes, name, metric).items():
-                if (name, method) not in shown:
-                    continue
-                # Three digits, or an end of the interval close to zero would be shown as zero.
-                interval = [Value(v, digits=d, signed=True) for v, d in ((c.difference, 2), (c.low, 3), (c.high, 3))]
-                ps = [Probability(p) for p in (c.p, c.adjusted)]
-                rows.append([f"{request.title(name)} {label}", f"PRER - {TITLES[method]}", *interval, *ps, c.verdict])
-    columns = ["", "compared", "difference", "from", "to", "p", "p, Holm", "PRER is"]
-    return Table("significance", "PRER against the other methods, paired over seeds", columns, rows, [RULE])
+            corrected = comparisons(outcomes, name, metric, overlap_of(outcomes))
+            for method, plain in comparisons(outcomes, name, metric).items():
+                if (name, method) in shown:
+                    compared = f"PRER - {TITLES[method]}", Value(plain.difference, signed=True)
+                    tested = [cell for c in (plain, corrected[method]) for cell in _tested(c)]
+                    rows.append([f"{request.title(name)} {label}", *compared, *tested])
+    columns = ["", "compared", "difference"]
+    columns += [f"{part}, {test}" for test in ("plain", "corrected") for part in ("from", "to", "p Holm", "PRER is")]
+    caption = "PRER against the other methods, by the plain and by the corrected paired t-test over seeds"
+    return Table("significance", caption, columns, rows, [RULE, f"{MEANING}."])
 
 
-def comparisons(outcomes: Outcomes, data: str, metric: str) -> dict[str, Comparison]:
+def _tested(c: Comparison) -> list[Cell]:
+    """The 95 % interval, the adjusted p and the verdict."""
+    # Three digits, or an end of the interval close to zero would be shown as zero.
+    return [*(Value(end, digits=3, signed=True) for end in (c.low, c.high)), Probability(c.adjusted), c.verdict]
+
+
+def comparisons(outcomes: Outcomes, data: str, metric: str, overlap: float = 0.0) -> dict[str, Comparison]:
     """PRER against each other method on a data set, by method; only those that have run, with two seeds or more."""
     prer = values_of(outcomes.get((data, "prer")), metric)
     others = {m: o for (name, m), o in outcomes.items() if name == data and m != "prer"}
-    return compared({method: (prer, values_of(outcome, metric)) for method, outcome in others.items()})
+    return compared({method: (prer, values_of(outcome, metric)) for method, outcome in others.items()}, overlap)

@@ -13,7 +13,8 @@ import numpy as np
 from prer.learners.base import Learner
 from prer.paper import LITERAL, file_of
 from prer.paper.plan import EXTRA, Key, Request, data_of, those
-from prer.paper.table1 import METRICS, Outcomes, cell_of, failures, result_of, spread, values_of
+from prer.paper.significance import TESTS
+from prer.paper.table1 import METRICS, Outcomes, cell_of, failures, overlap_of, result_of, spread, values_of
 from prer.paper.tables import Cell, Probability, Table, Value
 from prer.runs import metrics as evaluation
 from prer.runs.experiment import Experiment
@@ -151,34 +152,34 @@ def tables(request: Request, outcomes: Outcomes, asked: Collection[Key] = ()) ->
     questions = {variant.name: variant.question for variant in VARIANTS}
     rows: list[list[Cell]] = []
     for name in data:
-        against = {metric: comparisons(outcomes, name, metric) for metric in METRICS}
+        tests = {m: [comparisons(outcomes, name, m, by) for by in (0.0, overlap_of(outcomes))] for m in METRICS}
         for (owner, variant), outcome in shown.items():
             if owner == name:
-                compared = {metric: of_metric.get(variant) for metric, of_metric in against.items()}
                 same = variant != OURS and outcome.experiment.hash == outcomes[name, OURS].experiment.hash
                 question = questions[variant] + (", as ours has it" if same else "")
-                cells = [c for metric in METRICS for c in _cells(outcome, metric, compared[metric])]
+                cells = [c for metric in METRICS for c in _cells(outcome, variant, metric, tests[metric])]
                 rows.append([request.title(name), variant, question, *cells, _kept(outcome)])
     columns = ["data", "variant", "what is changed"]
-    columns += [f"{label}{part}" for label in METRICS.values() for part in ("", ", difference", ", p Holm")]
+    columns += [
+        f"{label}{part}" for label in METRICS.values() for part in ("", ", difference", ", p plain", ", p corrected")
+    ]
     columns += ["samples of their class, %"]
     notes = [
-        "Differences are variant minus ours, paired over seeds; Holm's correction over all variants that have run on a "
-        "data set, for each metric by itself. The claims below are another family: the pairs that they name, both "
-        "metrics together. "
-        "Samples of their class: the share of the samples of the memory that the head of their task takes for the "
-        "class that was asked for, after the last task, mean of the classes; chance is 50 %.",
+        f"Differences are variant minus ours. {TESTS}. Each p is adjusted by Holm's method over all variants that "
+        "have run on a data set, for each metric by itself. The claims below are another family: the pairs that they "
+        "name, both metrics together. Samples of their class: the share of the samples of the memory that the head of "
+        "their task takes for the class that was asked for, after the last task, mean of the classes; chance is 50 %.",
     ]
     notes += [*request.remarks(data), *failures(request, shown)]
     caption = f"PRER with one thing changed at a time, {spread(shown)}"
     return [Table("ablation", caption, columns, rows, notes)]
 
 
-def _cells(outcome: Outcome, metric: str, compared: Comparison | None) -> list[Cell]:
-    value = cell_of(outcome, metric)
-    if compared is None:
-        return [value, "-", "-"]
-    return [value, Value(compared.difference, signed=True), Probability(compared.adjusted)]
+def _cells(outcome: Outcome, variant: str, metric: str, tests: Sequence[Mapping[str, Comparison]]) -> list[Cell]:
+    value, (plain, _) = cell_of(outcome, metric), tests
+    if variant not in plain:
+        return [value, "-", "-", "-"]
+    return [value, Value(plain[variant].difference, signed=True), *(Probability(t[variant].adjusted) for t in tests)]
 
 
 def _kept(outcome: Outcome) -> Cell:
@@ -189,11 +190,11 @@ def _kept(outcome: Outcome) -> Cell:
     return Value(of_seeds["mean"], of_seeds["std"], digits=1)
 
 
-def comparisons(outcomes: Outcomes, data: str, metric: str) -> dict[str, Comparison]:
+def comparisons(outcomes: Outcomes, data: str, metric: str, overlap: float = 0.0) -> dict[str, Comparison]:
     """The variants against ours on a data set; only those that have run and differ from ours."""
     ours, own = values_of(outcomes[data, OURS], metric), outcomes[data, OURS].experiment.hash
     others = {v: o for (name, v), o in outcomes.items() if name == data and o.experiment.hash != own}
-    return compared({variant: (values_of(outcome, metric), ours) for variant, outcome in others.items()})
+    return compared({variant: (values_of(outcome, metric), ours) for variant, outcome in others.items()}, overlap)
 
 
 def agreement_of(folder: RunFolder) -> list[float] | None:

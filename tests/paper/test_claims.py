@@ -25,7 +25,7 @@ def judged(folder, request=MNIST):
         request, {name: existing(experiments(request), folder) for name, experiments in needed.items()}
     )
     names = {claim.says: name for name, claim in claims.CLAIMS.items()}
-    return {names[row[0]]: tuple(map(str, row[2:])) for row in table.rows}
+    return {names[row[0]]: tuple(map(str, row[2:4])) for row in table.rows}
 
 
 def of_variants(request=MNIST):

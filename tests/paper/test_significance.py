@@ -34,6 +34,23 @@ def test_comparisons_are_those_of_seeds_with_holms_correction(mnist):
     assert of_bwt["ewc"].difference == pytest.approx(3.0)
 
 
+def test_both_tests_are_shown_and_the_verdict_is_the_corrected_one(tmp_path):
+    experiments = plan.of_table1(Request(only=("mnist", "naive", "prer"), seeds="3"))
+    for method, ahead in (("naive", 0.0), ("prer", np.array([0.8, 1.0, 1.2]))):
+        fake_run_of(tmp_path, experiments["mnist", method], DIAGONALS, BWTS + ahead)
+    outcomes = existing(experiments, tmp_path)
+    assert table1.overlap_of(outcomes) == pytest.approx(0.25)
+    *_, compared = significance.tables(MNIST, outcomes)
+    row = dict(zip(compared.columns, compared.rows[0], strict=True))
+    differences = [0.8, 1.0, 1.2]
+    for test, overlap in (("plain", 0.0), ("corrected", 0.25)):
+        expected = compare(differences, [0.0] * 3, overlap)
+        found = [row[f"{part}, {test}"].mean for part in ("from", "to", "p Holm")]
+        assert found == pytest.approx([expected.low, expected.high, expected.p])
+    assert (row["PRER is, plain"], row["PRER is, corrected"]) == ("better", "better")
+    assert "s sqrt(1/n + n_test/n_train)" in compared.notes[0]
+
+
 def test_one_seed_is_shown_and_decides_nothing(tmp_path):
     experiments = plan.of_table1(Request(only=("mnist", "naive", "prer"), seeds="1"))
     for experiment in experiments.values():
@@ -49,14 +66,8 @@ def test_methods_with_the_same_numbers_are_no_division_by_zero(tmp_path):
     for experiment in experiments.values():
         fake_run_of(tmp_path, experiment, DIAGONALS, BWTS)
     *_, compared = significance.tables(MNIST, existing(experiments, tmp_path))
-    assert [str(cell) for cell in compared.rows[0][2:]] == [
-        "+0.00",
-        "+0.000",
-        "+0.000",
-        "1.0000",
-        "1.0000",
-        "not worse",
-    ]
+    tested = ["+0.000", "+0.000", "1.0000", "not worse"]
+    assert [str(cell) for cell in compared.rows[0][2:]] == ["+0.00", *tested, *tested]
 
 
 def test_a_p_does_not_depend_on_what_is_asked_for(mnist, tmp_path):

@@ -21,7 +21,7 @@ def test_the_ablation_has_every_variant_beside_ours(tmp_path):
     fake_run_of(tmp_path, of["literal"], DIAGONALS, BWTS, half)
     (table,) = variants.tables(MNIST, existing(variants.experiments(MNIST), tmp_path))
     rows = {row[1]: list(map(str, row)) for row in table.rows}
-    assert rows["joint"][6:8] == ["97.92 ± 0.29", "-1.00"] and rows["gaussian"][3] == "not run"
+    assert rows["joint"][7:9] == ["97.92 ± 0.29", "-1.00"] and rows["gaussian"][3] == "not run"
     assert (rows["ours"][-1], rows["literal"][-1], rows["joint"][-1]) == ("99.0 ± 1.0", "50.3 ± 1.5", "-")
     literal = table1.tables(MNIST, existing({("mnist", "prer-literal"): of["literal"]}, tmp_path))
     assert cells(literal[0])["PRER, literal"]["MNIST BWT"] == "-0.50 ± 0.25"  # the same run
