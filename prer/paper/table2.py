@@ -9,14 +9,16 @@ from dataclasses import replace
 import torch
 
 from prer.data.catalogue import CATALOGUE
+from prer.learners.base import Learner
 from prer.learners.prer import PRER
-from prer.nn.stacked import floats
+from prer.nn.stacked import floats, nbytes
 from prer.paper.plan import Key, Request, data_of, those
 from prer.paper.published import FORMULAS, TABLE2, TASKS, TITLES
 from prer.paper.table1 import Outcomes, failures, missing, result_of
 from prer.paper.tables import Cell, Table, Value
 from prer.runs.experiment import Experiment
 from prer.runs.folder import RunFolder
+from prer.sweeps.engines.base import Outcome
 
 Symbols = dict[str, int]
 KEPT: dict[str, Callable[[Symbols], int]] = {  # the formulas of the paper's first column
@@ -31,14 +33,38 @@ KEPT: dict[str, Callable[[Symbols], int]] = {  # the formulas of the paper's fir
 
 def symbols(experiment: Experiment, shape: Sequence[int]) -> Symbols:
     """The paper's symbols for an experiment on images of this shape, counted from live networks."""
-    learner, c_m = replace(experiment.learner), experiment.stream.classes_per_task
-    learner.start(shape, (0,))
+    learner, c_m = of_five_tasks(experiment, shape), experiment.stream.classes_per_task
     found = {"M": TASKS, "S": getattr(learner, "size", 0), "c_m": c_m, "IM": math.prod(shape)}
     found |= {"E": learner.dimension_, "N": floats(learner.encoder_), "NF": 0}
     if isinstance(learner, PRER):
-        learner.density_.add(torch.ones(TASKS * c_m), learner.address_)
         found["NF"] = floats(learner.decoder_, learner.density_)
     return found
+
+
+def of_five_tasks(experiment: Experiment, shape: Sequence[int]) -> Learner:
+    """The learner of an experiment with its networks; PRER's density knows the classes of five tasks."""
+    learner = replace(experiment.learner)
+    learner.start(shape, (0,))
+    if isinstance(learner, PRER):
+        learner.density_.add(torch.ones(TASKS * experiment.stream.classes_per_task), learner.address_)
+    return learner
+
+
+FLOAT, INTEGER, PIXEL = 4, 8, 1  # bytes
+INTEGERS = {"lwf": 1, "gem": 1}  # that a method stores with each sample: its head, or its label
+
+
+def stored_bytes(outcome: Outcome, shape: Sequence[int]) -> int:
+    """Bytes on disk of the memory after the last task; computed if the version of the run did not count them."""
+    result, learner = outcome.folder.result or {}, outcome.experiment.learner
+    if (counted := (result.get("memory_bytes") or [None])[-1]) is not None:
+        return counted
+    numbers, samples = (result[key][-1] for key in ("memory_floats", "memory_samples"))
+    if isinstance(learner, PRER):
+        of_prer = of_five_tasks(outcome.experiment, shape).memory().values()
+        return nbytes(*of_prer) + FLOAT * (numbers - floats(*of_prer))
+    pixels, integers = samples * math.prod(shape), samples * INTEGERS.get(learner.name, 0)
+    return FLOAT * (numbers - pixels - integers) + INTEGER * integers + PIXEL * pixels
 
 
 def hardware(folder: RunFolder) -> str:
@@ -71,8 +97,43 @@ def tables(request: Request, outcomes: Outcomes, asked: Collection[Key] = ()) ->
     ]
     caption = "Table 2: scalars stored after the last task, and training time"
     notes += [*request.remarks(data), *failures(request, outcomes)]
-    made = [Table("table2", caption, columns, rows, notes), _beside(request, outcomes, data, methods)]
+    made = [Table("table2", caption, columns, rows, notes), _in_bytes(request, outcomes, data, methods)]
+    made += [_beside(request, outcomes, data, methods)]
     return [table for table in made if table.rows]
+
+
+def _in_bytes(request: Request, outcomes: Outcomes, data: Sequence[str], methods: Sequence[str]) -> Table:
+    """What is kept in bytes, and how many samples of each task would fit into PRER's bytes."""
+    columns = [""]
+    for title in map(request.title, data):
+        columns += [f"{title} kB", f"{title}, times PRER's", f"{title}, samples of a task in PRER's kB"]
+    rows: list[list[Cell]] = []
+    for method in methods:
+        row: list[Cell] = [TITLES[method]]
+        for name in data:
+            row += _sizes(outcomes.get((name, method)), outcomes.get((name, "prer")), CATALOGUE[name].shape)
+        rows.append(row)
+    notes = [
+        "As the memory is stored: a pixel has one byte, an integer eight, any other number four. The runs recorded "
+        "before bytes were counted have them from their numbers of scalars and samples.",
+        "The last columns say how many samples of each task would take as many bytes as PRER's memory. We have not "
+        "run the methods with so few samples on these data; `prer reproduce class` compares methods at equal bytes.",
+    ]
+    return Table("table2-bytes", "Table 2 in bytes, after the last task", columns, rows, notes)
+
+
+def _sizes(outcome: Outcome | None, prer: Outcome | None, shape: Sequence[int]) -> list[Cell]:
+    """The kilobytes of a run, how many times PRER's, and the samples of a task that fit into PRER's."""
+    result = result_of(outcome)
+    if outcome is None or result is None:
+        return [missing(outcome), "-", "-"]
+    size, samples = stored_bytes(outcome, shape), result["memory_samples"][-1]
+    cells: list[Cell] = [Value(size / 1000, digits=0), "-", "-"]
+    if prer is not None and result_of(prer) and prer is not outcome:
+        of_prer = stored_bytes(prer, shape)
+        cells[1] = Value(size / of_prer)
+        cells[2] = Value(of_prer * samples // (size * TASKS), digits=0) if samples else "-"
+    return cells
 
 
 def _beside(request: Request, outcomes: Outcomes, data: Sequence[str], methods: Sequence[str]) -> Table:

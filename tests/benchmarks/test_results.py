@@ -8,7 +8,8 @@ import pytest
 from support.benchmarks import RECORDS, ROOT
 from support.documents import table, text_of
 
-from prer.paper import DATA, LITERAL, METHODS, variants
+from prer.data.catalogue import CATALOGUE
+from prer.paper import DATA, LITERAL, METHODS, table2, variants
 from prer.paper.published import TABLE1
 from prer.paper.reproduce import clocks
 from prer.paper.tables import Value
@@ -71,13 +72,23 @@ def test_accuracy_and_bwt_are_those_of_twenty_seeds(results):
             assert row == [spread(results("significance", data, method)[name.lower()]) for data in DATA]
 
 
-def test_costs_are_those_of_one_seed(results):
-    names = ("samples kept", "floats kept", "seconds")
+def test_costs_are_those_of_one_seed(results, recorded):
+    names = ("samples kept", "kB kept", "seconds")
     rows = table(RESULTS, "method", *(f"{name}, {data}" for name in names for data in ("MNIST", "CIFAR10")))
     for method in METHODS:
         found = [results("table2", data, method) for data in LITERAL]
-        kept = [f"{r[key][-1]:,}" for key in ("memory_samples", "memory_floats") for r in found]
+        kept = [f"{r['memory_samples'][-1]:,}" for r in found]
+        kept += [f"{stored(recorded, data, method) / 1000:,.0f}" for data in LITERAL]
         assert rows[method] == kept + [f"{r['seconds']['total']:.1f}" for r in found]
+    sizes = [[stored(recorded, data, method) for method in ("lwf", "prer")] for data in LITERAL]
+    said = [f"{lwf / prer:.2f} times ({name})" for (lwf, prer), name in zip(sizes, ("MNIST", "CIFAR10"), strict=True)]
+    fits = [prer * 500 // lwf for lwf, prer in sizes]
+    text = " ".join(text_of(RESULTS).split())
+    assert " and ".join(said) in text and f"store {fits[0]} and {fits[1]} samples of each task instead of 500" in text
+
+
+def stored(recorded, data, method):
+    return table2.stored_bytes(recorded[1]["table2"][data, method], CATALOGUE[data].shape)
 
 
 def test_table_1_is_that_of_five_seeds(results, runs):
