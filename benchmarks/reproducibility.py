@@ -17,9 +17,8 @@ from verdicts_in_short import in_short, of_claims
 
 from prer.paper import table2
 from prer.paper.plan import Key, Request, data_of, places
-from prer.paper.published import TITLES
 from prer.paper.reproduce import NEEDED, Clock, clocks, existing, tables_of
-from prer.paper.table1 import Outcomes, missing, result_of
+from prer.paper.table1 import Outcomes, missing, result_of, title_of, with_rows
 from prer.paper.tables import Cell, Table, Value, markdown
 from prer.paper.variants import NAMES
 from prer.sweeps.engines.base import Outcome
@@ -69,7 +68,7 @@ def text(request: Request, outcomes: Mapping[str, Mapping[Key, Outcome]], clocks
 def runs(request: Request, outcomes: Outcomes, name: str, clock: Clock | None = None) -> Table:
     """A row for each run: seeds, time, hardware, versions, digest, and the command that repeats it."""
     rows: list[list[Cell]] = []
-    for (data, method), outcome in outcomes.items():
+    for (data, method), outcome in with_rows(outcomes).items() if name != "claims" else outcomes.items():
         result = result_of(outcome)
         command = f"`prer reproduce {name} --only {data},{method}{_options(request, data, name)}`"
         about: list[Cell] = [missing(outcome), *["-"] * 5]
@@ -82,7 +81,7 @@ def runs(request: Request, outcomes: Outcomes, name: str, clock: Clock | None = 
             versions = f"{environment.get('python', 'unknown')}, {torch or 'unknown'}"
             digest = f"`{str(result.get('digest', ''))[:12]}`"
             about = [seeds, time, table2.hardware(outcome.folder), versions, commit, digest]
-        rows.append([f"{TITLES.get(method, method)} on {request.title(data)}", *about, command])
+        rows.append([f"{title_of(method, outcome)} on {request.title(data)}", *about, command])
     notes = request.remarks(data_of(outcomes))
     here = {outcome.folder.path.name for outcome in outcomes.values()}
     if clock is not None and (made := len(here & set(clock.folders))):

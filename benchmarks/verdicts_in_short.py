@@ -24,7 +24,7 @@ def beside_the_paper(rows: Sequence[Sequence[str]]) -> list[str]:
     lines, columns = [], rows[0][1:]
     for label, *words in rows:
         method, _, what = label.rpartition(", ")
-        if method in ("PRER", "PRER, literal") and what == "verdict":
+        if method.startswith("PRER") and what == "verdict":
             of_word = grouped((word, column) for word, column in zip(words, columns, strict=True) if word != "-")
             lines += [f"{method}, our numbers against the paper's: {listed(of_word)}."] if of_word else []
     return lines
@@ -32,12 +32,15 @@ def beside_the_paper(rows: Sequence[Sequence[str]]) -> list[str]:
 
 def against_the_others(rows: Sequence[Sequence[str]]) -> list[str]:
     """PRER's verdict against each method, by data set."""
-    of_column = grouped((row[0], (row[-1], row[1].removeprefix("PRER - "))) for row in rows)
-    of_data = grouped((column.rpartition(" ")[0], column) for column in of_column)
     lines = []
-    for data, columns in of_data.items():
-        of_metrics = (f"{column.rpartition(' ')[2]} {listed(grouped(of_column[column]), ', ')}" for column in columns)
-        lines.append(f"PRER against the others on {data}: {'; '.join(of_metrics)}.")
+    for own, of_own in grouped((row[1].partition(" - ")[0], row) for row in rows).items():
+        of_column = grouped((row[0], (row[-1], row[1].partition(" - ")[2])) for row in of_own)
+        of_data = grouped((column.rpartition(" ")[0], column) for column in of_column)
+        for data, columns in of_data.items():
+            of_metrics = (
+                f"{column.rpartition(' ')[2]} {listed(grouped(of_column[column]), ', ')}" for column in columns
+            )
+            lines.append(f"{own} against the others on {data}: {'; '.join(of_metrics)}.")
     return lines
 
 

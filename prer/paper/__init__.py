@@ -11,6 +11,12 @@ METHODS = ("naive", "lwf", "ewc", "gem", "er", "prer")
 LITERAL = ("mnist", "cifar10")  # data sets with a file `prer-literal`: PRER without any deviation from the paper
 
 
+def more_methods(data: str) -> list[str]:
+    """Methods that are not in the paper, but have an experiment file for a data set."""
+    found = (path.stem.removeprefix(f"{data}-") for path in experiment_file(data, "*").parent.glob(f"{data}-*.toml"))
+    return sorted(name for name in found if name not in METHODS)
+
+
 def file_of(data: str, method: str) -> Path:
     """The experiment file of a data set and a method of the paper."""
     literal = Path(__file__).parent / "configs" / f"{data}-{method}.toml"

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import NamedTuple
 
-from prer.paper import evidence, rules
+from prer.paper import METHODS, evidence, rules
 from prer.paper.evidence import GROWTH, MUCH, Evidence, Pair, Verdict, by, judged, of_cost, of_samples
 from prer.paper.plan import Request, data_of
 from prer.paper.rules import BEHIND
@@ -239,5 +239,6 @@ def gathered(every: Mapping[str, Outcomes], data: str, corrected: bool = False) 
     )
     runs = variants | methods
     overlap = overlap_of(every["significance"]) if corrected else 0.0
-    against = {metric: comparisons(every["significance"], data, metric, overlap) for metric in METRICS}
+    every_other = {metric: comparisons(every["significance"], data, metric, overlap) for metric in METRICS}
+    against = {metric: {m: c for m, c in of.items() if m in METHODS} for metric, of in every_other.items()}
     return Evidence(runs, costs, against, judged(runs, PAIRS, overlap), overlap)

@@ -12,7 +12,7 @@ from prer.paper import METHODS, rules
 from prer.paper.plan import NOT_RUN
 from prer.paper.published import TITLES
 from prer.paper.rules import FAILS, HOLDS, OPEN, Both
-from prer.paper.table1 import METRICS, missing, result_of, values_of
+from prer.paper.table1 import METRICS, missing, result_of, title_of, values_of
 from prer.paper.tables import Probability
 from prer.paper.variants import OURS, agreement_of
 from prer.runs.metrics import spread
@@ -195,7 +195,7 @@ def of_cost(field: str) -> Callable[..., Verdict]:
         costs = _costs(evidence.costs)
         prer, others = costs["prer"], [cost for method, cost in costs.items() if method != "prer"]
         text = ", ".join(
-            f"{TITLES[m]} {cost.floats:,}" if field == "floats" else f"{TITLES[m]} {cost.seconds:.1f} s"
+            title_of(m, evidence.costs[m]) + (f" {cost.floats:,}" if field == "floats" else f" {cost.seconds:.1f} s")
             for m, cost in costs.items()
         )
         more = [getattr(cost, field) > getattr(prer, field) for cost in others]

@@ -11,7 +11,7 @@ from typing import Any, TypeVar
 from prer.address import as_device
 from prer.data.files import find
 from prer.errors import InputError
-from prer.paper import DATA, LITERAL, METHODS, file_of
+from prer.paper import DATA, LITERAL, METHODS, file_of, more_methods
 from prer.paper.published import TABLE2, TITLES
 from prer.runs.experiment import Experiment
 from prer.settings import merged
@@ -20,6 +20,7 @@ from prer.text import did_you_mean
 T = TypeVar("T")
 Key = tuple[str, str]  # a data set, and a method or a variant
 EXTRA = "prer-literal"
+PLAIN = "prer-no-anchor"  # the paper's method with our repairs, without the anchor, which is ours
 NOT_RUN = "not run"  # in the place of a result
 FAST = "digits"
 SIGNIFICANCE_SEEDS = 20
@@ -56,7 +57,7 @@ class Request:
         """
         names = (FAST,) if self.fast else data
         if others is None:
-            others = (*METHODS, *(() if self.fast else (EXTRA,)), *self.variants)
+            others = (*self._every(), *self.variants)
         known = (*names, *others)
         for name in self.only:
             if name not in known:
@@ -76,19 +77,23 @@ class Request:
         return [name for name in of if not asked or name in asked]
 
     def methods(self) -> list[str]:
-        """The requested methods, in the order of the paper."""
-        every = METHODS if self.fast else (*METHODS, EXTRA)
+        """The requested methods: the paper's in its order, then PRER's variants, then others that have a file."""
+        every = self._every()
         asked = [name for name in self.only if name in every]
         if not asked and any(name in self.variants for name in self.only):
             return []
         return [name for name in every if not asked or name in asked]
 
+    def _every(self) -> tuple[str, ...]:
+        more = dict.fromkeys(method for data in DATA for method in more_methods(data))
+        return METHODS if self.fast else (*METHODS, PLAIN, EXTRA, *more)
+
     def experiment(self, data: str, method: str, overrides: Sequence[str] = ()) -> Experiment:
         """The experiment of a data set and a method, with further overrides."""
-        every = [*self._overrides(data), *overrides]
+        every = [*self._overrides(data), *(["learner.anchor=0"] if method == PLAIN else []), *overrides]
         if self.fast:
             return Experiment.parse({"stream": {"data": FAST}, "learner": {"name": method}}, every)
-        return Experiment.read(file_of(data, method), every)
+        return Experiment.read(file_of(data, "prer" if method == PLAIN else method), every)
 
     def parsed(
         self, data: str, tables: Mapping[str, Any], name: str, overrides: Sequence[str] = (), like: bool = True
@@ -148,18 +153,23 @@ def places(given: Sequence[str]) -> dict[str, str]:
 
 def of_table1(request: Request) -> dict[Key, Experiment]:
     """Every method on every data set, and PRER with the paper's literal settings where there is a file of them."""
-    return {
-        (data, method): request.experiment(data, method)
-        for data in request.data()
-        for method in request.methods()
-        if method != EXTRA or data in LITERAL
-    }
+    return {(d, m): request.experiment(d, m) for d in request.data() for m in methods_on(request, d)}
+
+
+def methods_on(request: Request, data: str) -> list[str]:
+    """The requested methods that have settings for a data set."""
+    there = {*METHODS, PLAIN, *more_methods(data), *([EXTRA] if data in LITERAL else [])}
+    return [method for method in request.methods() if method in there]
 
 
 def of_table2(request: Request) -> dict[Key, Experiment]:
     """The paper's methods with one seed each, as the table reports their time."""
-    methods = [method for method in request.methods() if method != EXTRA]
-    return {(d, m): request.experiment(d, m, ["seeds=[0]"]) for d in request.data(tuple(TABLE2)) for m in methods}
+    return {
+        (data, method): request.experiment(data, method, ["seeds=[0]"])
+        for data in request.data(tuple(TABLE2))
+        for method in methods_on(request, data)
+        if method not in (EXTRA, PLAIN)
+    }
 
 
 def of_figure2(request: Request) -> dict[Key, Experiment]:
@@ -171,5 +181,9 @@ def of_figure2(request: Request) -> dict[Key, Experiment]:
 def of_significance(request: Request) -> dict[Key, Experiment]:
     """The methods of Table 1 with more seeds than the paper, which differences of a few tenths require."""
     seeds = [] if request.fast or request.seeds else [f"seeds={SIGNIFICANCE_SEEDS}"]
-    methods = [method for method in request.methods() if method != EXTRA]
-    return {(d, m): request.experiment(d, m, seeds) for d in request.data() for m in methods}
+    return {
+        (data, method): request.experiment(data, method, seeds)
+        for data in request.data()
+        for method in methods_on(request, data)
+        if method != EXTRA
+    }

@@ -3,10 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
+from itertools import product
 
-from prer.paper.plan import Key, Request, data_of, those
-from prer.paper.published import TITLES
-from prer.paper.table1 import CHOSEN, METRICS, Outcomes, cell_of, failures, overlap_of, spread, values_of
+from prer.paper.plan import PLAIN, Key, Request, data_of, those
+from prer.paper.table1 import (
+    CHOSEN,
+    METRICS,
+    Outcomes,
+    cell_of,
+    failures,
+    overlap_of,
+    spread,
+    titles_of,
+    values_of,
+    with_rows,
+)
 from prer.paper.tables import Cell, Probability, Table, Value
 from prer.runs.significance import LEVEL, MARGIN, Comparison, compared
 
@@ -36,6 +47,7 @@ RULE = (
 
 def tables(request: Request, outcomes: Outcomes, asked: Collection[Key] = ()) -> list[Table]:
     """The values of every method, and PRER against each of the others; corrected over all that have run."""
+    outcomes = with_rows(outcomes)
     shown = those(outcomes, asked)
     made = [_values(request, shown, data_of(shown)), _compared(request, outcomes, shown)]
     return [table for table in made if table.rows]
@@ -43,9 +55,10 @@ def tables(request: Request, outcomes: Outcomes, asked: Collection[Key] = ()) ->
 
 def _values(request: Request, outcomes: Outcomes, data: Sequence[str]) -> Table:
     columns = ["", *(f"{request.title(name)} {label}" for name in data for label in METRICS.values())]
-    methods = list(dict.fromkeys(method for _, method in outcomes))
+    titles = titles_of(outcomes)
     rows: list[list[Cell]] = [
-        [TITLES[m], *(cell_of(outcomes.get((name, m)), metric) for name in data for metric in METRICS)] for m in methods
+        [title, *(cell_of(outcomes.get((name, m)), metric) for name in data for metric in METRICS)]
+        for m, title in titles.items()
     ]
     caption = f"BWT and Accuracy with more seeds, {spread(outcomes)}"
     notes = [CHOSEN, *request.remarks(data), *failures(request, outcomes)]
@@ -53,18 +66,18 @@ def _values(request: Request, outcomes: Outcomes, data: Sequence[str]) -> Table:
 
 
 def _compared(request: Request, outcomes: Outcomes, shown: Collection[Key]) -> Table:
-    """Which differences between PRER and the others are significant."""
+    """Which differences between PRER, with the anchor and without it, and the others are significant."""
     rows: list[list[Cell]] = []
-    for name in data_of(shown):
-        for metric, label in METRICS.items():
-            corrected = comparisons(outcomes, name, metric, overlap_of(outcomes))
-            for method, plain in comparisons(outcomes, name, metric).items():
-                if (name, method) in shown:
-                    compared = f"PRER - {TITLES[method]}", Value(plain.difference, signed=True)
-                    tested = [cell for c in (plain, corrected[method]) for cell in _tested(c)]
-                    rows.append([f"{request.title(name)} {label}", *compared, *tested])
+    titles = titles_of(outcomes)
+    for own, name, metric in product(("prer", PLAIN), data_of(shown), METRICS):
+        plain, corrected = (comparisons(outcomes, name, metric, by, own) for by in (0.0, overlap_of(outcomes)))
+        for method, c in plain.items():
+            if (name, method) in shown:
+                compared = f"{titles[own]} - {titles[method]}", Value(c.difference, signed=True)
+                tested = [cell for test in (c, corrected[method]) for cell in _tested(test)]
+                rows.append([f"{request.title(name)} {METRICS[metric]}", *compared, *tested])
     columns = ["", "compared", "difference"]
-    columns += [f"{part}, {test}" for test in ("plain", "corrected") for part in ("from", "to", "p Holm", "PRER is")]
+    columns += [f"{part}, {test}" for test in ("plain", "corrected") for part in ("from", "to", "p Holm", "verdict")]
     caption = "PRER against the other methods, by the plain and by the corrected paired t-test over seeds"
     return Table("significance", caption, columns, rows, [RULE, f"{MEANING}."])
 
@@ -75,8 +88,10 @@ def _tested(c: Comparison) -> list[Cell]:
     return [*(Value(end, digits=3, signed=True) for end in (c.low, c.high)), Probability(c.adjusted), c.verdict]
 
 
-def comparisons(outcomes: Outcomes, data: str, metric: str, overlap: float = 0.0) -> dict[str, Comparison]:
+def comparisons(
+    outcomes: Outcomes, data: str, metric: str, overlap: float = 0.0, own: str = "prer"
+) -> dict[str, Comparison]:
     """PRER against each other method on a data set, by method; only those that have run, with two seeds or more."""
-    prer = values_of(outcomes.get((data, "prer")), metric)
-    others = {m: o for (name, m), o in outcomes.items() if name == data and m != "prer"}
+    prer = values_of(outcomes.get((data, own)), metric)
+    others = {m: o for (name, m), o in outcomes.items() if name == data and m != own}
     return compared({method: (prer, values_of(outcome, metric)) for method, outcome in others.items()}, overlap)

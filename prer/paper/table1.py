@@ -7,7 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from prer.paper.plan import EXTRA, NOT_RUN, Key, Request, data_of, those
+from prer.paper import METHODS
+from prer.paper.plan import EXTRA, NOT_RUN, PLAIN, Key, Request, data_of, those
 from prer.paper.published import TITLES, Figure, implied_diagonal, published, welch
 from prer.paper.tables import Cell, Table, Value
 from prer.runs import metrics as evaluation
@@ -28,10 +29,27 @@ MOST = 40  # characters of an error in a cell; a note has all of it
 
 def tables(request: Request, outcomes: Outcomes, asked: Collection[Key] = ()) -> list[Table]:
     """The table, and a check that its numbers are consistent."""
-    outcomes = those(outcomes, asked)
-    data = data_of(outcomes)
-    methods = [name for name in (*TITLES,) if name in {method for _, method in outcomes}]
+    outcomes = those(with_rows(outcomes), asked)
+    data, there = data_of(outcomes), dict.fromkeys(method for _, method in outcomes)
+    methods = sorted(there, key=lambda method: [*TITLES].index(method) if method in TITLES else len(TITLES))
     return [_main(request, outcomes, data, methods), _check(request, outcomes, data, methods)]
+
+
+def with_rows(outcomes: Outcomes) -> Outcomes:
+    """Without the methods that are not in the paper and have not run."""
+    started = {method for (_, method), outcome in outcomes.items() if outcome.error != NOT_RUN}
+    return {key: outcome for key, outcome in outcomes.items() if key[1] in {*METHODS, EXTRA, *started}}
+
+
+def title_of(method: str, outcome: Outcome | None) -> str:
+    """The title of a method; PRER's says whether the anchor, which is not in the paper, is used."""
+    anchored = outcome is not None and getattr(outcome.experiment.learner, "anchor", 0)
+    return TITLES.get(method, method) + (" + anchor" if anchored else "")
+
+
+def titles_of(outcomes: Outcomes) -> dict[str, str]:
+    """The titles of all methods of a table."""
+    return {method: title_of(method, outcome) for (_, method), outcome in outcomes.items()}
 
 
 def spread(outcomes: Outcomes) -> str:
@@ -68,22 +86,27 @@ def failures(request: Request, outcomes: Outcomes) -> list[str]:
     runs: dict[str, list[str]] = {}
     for (data, method), outcome in outcomes.items():
         if outcome.error not in ("", NOT_RUN):
-            runs.setdefault(outcome.error, []).append(f"{TITLES.get(method, method)} on {request.title(data)}")
+            runs.setdefault(outcome.error, []).append(f"{title_of(method, outcome)} on {request.title(data)}")
     return [f"Failed: {'; '.join(names)}: {error}" for error, names in runs.items()]
 
 
 def _main(request: Request, outcomes: Outcomes, data: Sequence[str], methods: Sequence[str]) -> Table:
     columns = ["", *(f"{request.title(name)} {label}" for name in data for label in METRICS.values())]
     rows: list[list[Cell]] = []
+    titles = titles_of(outcomes)
     for method in methods:
         of_method = [
             _cells(request, outcomes.get((name, method)), name, method, key) for name in data for key in METRICS
         ]
         ours, theirs, apart, verdict = (list(column) for column in zip(*of_method, strict=True))
-        title, paper = TITLES[method], [] if method == EXTRA else [[f"{TITLES[method]}, the paper", *theirs]]
+        title, in_the_paper = titles[method], method in METHODS
+        paper = [[f"{TITLES[method]}, the paper", *theirs]] if in_the_paper else []
+        if method not in (*METHODS, PLAIN, EXTRA):
+            rows.append([title, *ours])
+            continue
         rows += [[title, *ours], *paper, [f"{title}, difference", *apart], [f"{title}, verdict", *verdict]]
     caption = f"Table 1: BWT and Accuracy in points and per cent, {spread(outcomes)}"
-    impossible = [m for m in methods for name in data if _impossible(name, m) and m != EXTRA]
+    impossible = [m for m in methods for name in data if _impossible(name, m) and m in METHODS]
     notes = [VERDICT, *(["* BWT and Accuracy contradict each other; see the diagonal."] if impossible else [])]
     return Table(
         "table1", caption, columns, rows, [*notes, CHOSEN, *request.remarks(data), *failures(request, outcomes)]
@@ -123,7 +146,8 @@ def _impossible(data: str, method: str) -> bool:
 
 def _check(request: Request, outcomes: Outcomes, data: Sequence[str], methods: Sequence[str]) -> Table:
     columns = ["", *(f"{request.title(name)} {whose}" for name in data for whose in ("ours", "the paper"))]
-    rows = [[TITLES[m], *(c for name in data for c in _diagonals(outcomes.get((name, m)), name, m))] for m in methods]
+    titles = titles_of(outcomes)
+    rows = [[titles[m], *(c for name in data for c in _diagonals(outcomes.get((name, m)), name, m))] for m in methods]
     caption = "The diagonal that BWT and Accuracy imply: D = Accuracy - (M - 1) / (M + 1) BWT for M tasks, in per cent"
     notes = ["* More than 100 %: no classifier has this pair of BWT and Accuracy."]
     marked = any(isinstance(cell, Value) and cell.mark for row in rows for cell in row)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import replace
 
 import torch
@@ -13,8 +13,8 @@ from prer.learners.base import Learner
 from prer.learners.prer import PRER
 from prer.nn.stacked import floats, nbytes
 from prer.paper.plan import Key, Request, data_of, those
-from prer.paper.published import FORMULAS, TABLE2, TASKS, TITLES
-from prer.paper.table1 import Outcomes, failures, missing, result_of
+from prer.paper.published import FORMULAS, TABLE2, TASKS
+from prer.paper.table1 import Outcomes, failures, missing, result_of, titles_of, with_rows
 from prer.paper.tables import Cell, Table, Value
 from prer.runs.experiment import Experiment
 from prer.runs.folder import RunFolder
@@ -79,14 +79,16 @@ def hardware(folder: RunFolder) -> str:
 
 def tables(request: Request, outcomes: Outcomes, asked: Collection[Key] = ()) -> list[Table]:
     """The table, and the ratios between ours and the paper's."""
-    outcomes = those(outcomes, asked)
-    data = data_of(outcomes)
-    methods = list(dict.fromkeys(method for _, method in outcomes))
+    outcomes = those(with_rows(outcomes), asked)
+    data, methods = data_of(outcomes), titles_of(outcomes)
     columns = ["", "formula"]
     for title in map(request.title, data):
         columns += [f"{title} floats, {whose}" for whose in ("ours", "formula", "the paper")]
         columns += [f"{title} samples, ours", f"{title} s, ours", f"{title} min, the paper"]
-    rows = [[TITLES[m], FORMULAS[m], *(c for name in data for c in _cells(outcomes, name, m))] for m in methods]
+    rows = [
+        [title, FORMULAS.get(m, "-"), *(c for name in data for c in _cells(outcomes, name, m))]
+        for m, title in methods.items()
+    ]
     finished = [outcome.folder for outcome in outcomes.values() if result_of(outcome)]
     machines = "; ".join(dict.fromkeys(map(hardware, finished))) or "nothing yet"
     notes = [
@@ -102,14 +104,14 @@ def tables(request: Request, outcomes: Outcomes, asked: Collection[Key] = ()) ->
     return [table for table in made if table.rows]
 
 
-def _in_bytes(request: Request, outcomes: Outcomes, data: Sequence[str], methods: Sequence[str]) -> Table:
+def _in_bytes(request: Request, outcomes: Outcomes, data: Sequence[str], methods: Mapping[str, str]) -> Table:
     """What is kept in bytes, and how many samples of each task would fit into PRER's bytes."""
     columns = [""]
     for title in map(request.title, data):
         columns += [f"{title} kB", f"{title}, times PRER's", f"{title}, samples of a task in PRER's kB"]
     rows: list[list[Cell]] = []
-    for method in methods:
-        row: list[Cell] = [TITLES[method]]
+    for method, title in methods.items():
+        row: list[Cell] = [title]
         for name in data:
             row += _sizes(outcomes.get((name, method)), outcomes.get((name, "prer")), CATALOGUE[name].shape)
         rows.append(row)
@@ -136,16 +138,16 @@ def _sizes(outcome: Outcome | None, prer: Outcome | None, shape: Sequence[int]) 
     return cells
 
 
-def _beside(request: Request, outcomes: Outcomes, data: Sequence[str], methods: Sequence[str]) -> Table:
+def _beside(request: Request, outcomes: Outcomes, data: Sequence[str], methods: Mapping[str, str]) -> Table:
     """Ratios between our costs and the paper's, for the methods that have run on the paper's data."""
     rows: list[list[Cell]] = []
     for name in data:
-        for method in methods:
+        for method, title in methods.items():
             result, cost = result_of(outcomes.get((name, method))), TABLE2.get(name, {}).get(method)
             if result is not None and cost is not None:
                 kept = "-" if cost.kilofloats is None else Value(result["memory_floats"][-1] / (1000 * cost.kilofloats))
                 faster = Value(60 * cost.minutes / result["seconds"]["total"], digits=0)
-                rows.append([f"{TITLES[method]} on {request.title(name)}", kept, faster])
+                rows.append([f"{title} on {request.title(name)}", kept, faster])
     columns = ["", "floats, ours / paper", "time, paper / ours"]
     return Table("table2-ratios", "Table 2, ours and the paper's", columns, rows)
 
@@ -155,10 +157,12 @@ def _cells(outcomes: Outcomes, data: str, method: str) -> list[Cell]:
     if outcome is None:
         return ["-"] * 6
     result, cost = result_of(outcome), TABLE2.get(data, {}).get(method)
-    formula = KEPT[method](symbols(outcome.experiment, CATALOGUE[data].shape))
+    formula: Cell = "-"
+    if method in KEPT:
+        formula = Value(KEPT[method](symbols(outcome.experiment, CATALOGUE[data].shape)), digits=0)
     kept = "-" if cost is None or cost.kilofloats is None else Value(1000 * cost.kilofloats, digits=0)
     minutes = "-" if cost is None else Value(cost.minutes, digits=0)
     if result is None:
-        return [missing(outcome), Value(formula, digits=0), kept, "-", "-", minutes]
+        return [missing(outcome), formula, kept, "-", "-", minutes]
     ours = [Value(result[key][-1], digits=0) for key in ("memory_floats", "memory_samples")]
-    return [ours[0], Value(formula, digits=0), kept, ours[1], Value(result["seconds"]["total"], digits=1), minutes]
+    return [ours[0], formula, kept, ours[1], Value(result["seconds"]["total"], digits=1), minutes]

@@ -14,7 +14,17 @@ from prer.learners.base import Learner
 from prer.paper import LITERAL, file_of
 from prer.paper.plan import EXTRA, Key, Request, data_of, those
 from prer.paper.significance import TESTS
-from prer.paper.table1 import METRICS, Outcomes, cell_of, failures, overlap_of, result_of, spread, values_of
+from prer.paper.table1 import (
+    METRICS,
+    Outcomes,
+    cell_of,
+    failures,
+    overlap_of,
+    result_of,
+    spread,
+    title_of,
+    values_of,
+)
 from prer.paper.tables import Cell, Probability, Table, Value
 from prer.runs import metrics as evaluation
 from prer.runs.experiment import Experiment
@@ -43,8 +53,8 @@ class Variant:
 
 
 VARIANTS = (
-    Variant(OURS, "PRER as in Table 1"),
-    Variant("no-anchor", "no pull on new samples, which is ours", ("learner.anchor=0",)),
+    Variant(OURS, "nothing, as in Table 1"),
+    Variant("no-anchor", "PRER: no pull on new samples, which is ours", ("learner.anchor=0",)),
     Variant("no-r", "no pull on old samples", ("learner.weight=0",)),
     Variant("augment-only", "neither pull: old samples only augment", ("learner.weight=0", "learner.anchor=0")),
     Variant("regularise-only", "old samples do not augment", ("learner.augment=false",)),
@@ -156,7 +166,8 @@ def tables(request: Request, outcomes: Outcomes, asked: Collection[Key] = ()) ->
         for (owner, variant), outcome in shown.items():
             if owner == name:
                 same = variant != OURS and outcome.experiment.hash == outcomes[name, OURS].experiment.hash
-                question = questions[variant] + (", as ours has it" if same else "")
+                own = f"{title_of('prer', outcome)}: " if variant == OURS else ""
+                question = own + questions[variant] + (", as ours has it" if same else "")
                 cells = [c for metric in METRICS for c in _cells(outcome, variant, metric, tests[metric])]
                 rows.append([request.title(name), variant, question, *cells, _kept(outcome)])
     columns = ["data", "variant", "what is changed"]

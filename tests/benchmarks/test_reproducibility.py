@@ -36,15 +36,13 @@ def test_the_document_says_what_has_run_and_what_has_not(tmp_path):
     text = reproducibility.text(request, outcomes, clocks)
     assert f"9 of these {len(of_claims)} runs come from one command, which took 312 s for 10 runs, 12 at a" in text
     assert text.count("from one command, which") == 1  # none of those of table 2 is a row
-    assert "| PRER | -0.50 ± 0.25 | 98.92 ± 0.36 | not run |" in text
+    assert "| PRER + anchor | -0.50 ± 0.25 | 98.92 ± 0.36 | not run |" in text
     assert "`prer reproduce table1 --only mnist,prer`" in text and "| 0 to 2 | 12.5 | CPU" in text
     assert (
         "`prer reproduce table2 --only cifar10,gem`" in text and "`prer reproduce claims --only mnist,pixels`" in text
     )
-    assert (
-        "## In short\n\n- PRER, our numbers against the paper's: no difference found (MNIST BWT, MNIST Accuracy).\n"
-        in text
-    )
+    line = "- PRER + anchor, our numbers against the paper's: no difference found (MNIST BWT, MNIST Accuracy).\n"
+    assert f"## In short\n\n{line}" in text
     assert "task-incremental" in text and "(docs/figure2.png), made by `prer reproduce figure2`" in text
     assert f"| {platform.python_version()}, {version('torch')} |" in text
     assert "a diagonal of 100.10 %" in text and "EWC on CIFAR10" in text and "2,004,400" in text
@@ -68,7 +66,10 @@ def test_commands_in_the_document_contain_no_local_path(tmp_path):
     (tmp_path / "mnist7k").mkdir()
     request = Request(only=("mnist", "prer"), paths={"mnist": str(tmp_path / "mnist7k")}, seeds="0,7")
     table = reproducibility.runs(request, existing(plan.of_table1(request), tmp_path), "table1")
-    assert table.rows[0][0] == "PRER on MNIST-7k" and "mnist7k, which is not the paper's data, MNIST" in table.notes[0]
+    assert (
+        table.rows[0][0] == "PRER + anchor on MNIST-7k"
+        and "mnist7k, which is not the paper's data, MNIST" in table.notes[0]
+    )
     command = "`prer reproduce table1 --only mnist,prer --data mnist=PATH/mnist7k --seeds 0,7`"
     assert table.rows[0][1] == "not run" and table.rows[0][-1] == command
 

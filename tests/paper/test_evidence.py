@@ -192,7 +192,7 @@ def costs(made):
 
 def test_prer_needs_the_least_memory_of_all_that_keep_something(costs):
     text, word = of_cost("floats")(costs())
-    assert word == HOLDS and "PRER 100" in text and "Naive" not in text
+    assert word == HOLDS and "PRER + anchor 100" in text and "Naive" not in text
     assert of_cost("floats")(costs(er=(100, 1.0)))[1] == FAILS
 
 

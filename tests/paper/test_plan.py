@@ -3,13 +3,14 @@
 import numpy as np
 from support.paper import MNIST
 
-from prer.paper import METHODS, plan
+from prer.paper import DATA, METHODS, plan, variants
 from prer.paper.plan import Request
+from prer.presets import experiment_file
 
 
 def test_significance_takes_twenty_seeds_unless_told_otherwise():
     twenty, table = plan.of_significance(MNIST), plan.of_table1(MNIST)
-    assert [m for _, m in twenty] == list(METHODS) and {e.seeds for e in twenty.values()} == {tuple(range(20))}
+    assert [m for _, m in twenty] == [*METHODS, plan.PLAIN] and {e.seeds for e in twenty.values()} == {tuple(range(20))}
     assert all(e.tables() | {"seeds": 5} == table[key].tables() | {"seeds": 5} for key, e in twenty.items())
     three = Request(only=("mnist",), seeds="3")
     assert plan.of_significance(three) == {k: e for k, e in plan.of_table1(three).items() if k[1] != "prer-literal"}
@@ -29,3 +30,20 @@ def test_data_from_elsewhere_has_another_name(tmp_path):
     ]
     assert request.experiment("kmnist", "prer").stream.data == str(tmp_path / "kmnist10k")
     assert Request(paths={"svhn": str(tmp_path / "other.d")}).title("svhn") == "other"
+
+
+def test_the_files_of_prer_have_the_anchor_and_prer_without_it_is_a_variant():
+    of_table, of_claims = plan.of_table1(Request()), variants.experiments(Request())
+    assert all(of_table[data, "prer"].learner.anchor > 0 for data in DATA)
+    assert all(of_table[data, plan.PLAIN].learner.anchor == 0 for data in DATA)
+    assert of_table["mnist", plan.PLAIN] == of_claims["mnist", "no-anchor"]
+
+
+def test_methods_that_are_not_in_the_paper_need_a_file(monkeypatch, tmp_path):
+    for method in ("naive", "joint"):
+        text = experiment_file("mnist", "naive").read_text("utf-8").replace("naive", method)
+        (tmp_path / f"mnist-{method}.toml").write_text(text)
+    monkeypatch.setattr("prer.paper.experiment_file", lambda data, method: tmp_path / f"{data}-{method}.toml")
+    for part in (plan.of_table1, plan.of_table2, plan.of_significance):
+        found = part(Request(only=("joint",)))
+        assert list(found) == [("mnist", "joint")] and found["mnist", "joint"].learner.name == "joint"

@@ -56,7 +56,7 @@ def test_everything_at_once_and_the_document_about_it(capsys, monkeypatch, tmp_p
     skipped = [
         f"{name} is skipped because it needs many runs; to run it: prer reproduce {name} --fast" for name in LARGE
     ]
-    assert out.splitlines()[-2:] == skipped
+    assert out.splitlines()[-len(skipped) :] == skipped
     monkeypatch.setattr("sys.argv", ["reproducibility.py", "runs", "--fast"])
     script("reproducibility").main()
     text = (tmp_path / "REPRODUCIBILITY.md").read_text("utf-8")
@@ -68,7 +68,10 @@ def test_missing_data_is_named_in_the_cells(capsys, tmp_path):
     out, err = reproduced(capsys, "table1", "--only", "mnist,prer,naive", code=1)
     assert "mnist: mnist is not downloaded and PRER_OFFLINE is set" in out and "1 run is missing" in err
     text = (tmp_path / "runs/table1.md").read_text("utf-8")
-    assert "| Naive | failed: mnist is not downloaded" in text and "| PRER | -1.00 ± 0.00 | 98.33 ± 0.00 |" in text
+    assert (
+        "| Naive | failed: mnist is not downloaded" in text
+        and "| PRER + anchor | -1.00 ± 0.00 | 98.33 ± 0.00 |" in text
+    )
 
 
 def test_a_failed_run_is_named_in_its_cell(capsys, tmp_path, monkeypatch):
@@ -107,11 +110,11 @@ def test_only_limits_what_is_run_and_shown_while_files_hold_all_runs(capsys, tmp
     assert "CIFAR10" not in out and "ER" not in out.replace("PRER", "") and "to be made" not in out
     rows = {row[""]: row for row in csv.DictReader((tmp_path / "runs/table1.csv").read_text("utf-8").splitlines())}
     assert rows["ER"]["CIFAR10 BWT"] == "-2.0" and rows["GEM"]["KMNIST BWT"] == "not run"
-    assert float(rows["PRER"]["MNIST Accuracy"]) == 99
+    assert float(rows["PRER + anchor"]["MNIST Accuracy"]) == 99
     reproduced(capsys, "significance", "--finished", "--seeds", "3")
     every = (tmp_path / "runs/significance.csv").read_text("utf-8")
     out, _ = reproduced(capsys, "significance", "--only", "cifar10,prer,ewc", "--finished", "--seeds", "3")
-    assert "PRER - EWC" in out and "PRER - ER" not in out and "MNIST" not in out
+    assert "PRER + anchor - EWC" in out and "anchor - ER" not in out and "MNIST" not in out
     assert (tmp_path / "runs/significance.csv").read_text("utf-8") == every
     out, _ = reproduced(capsys, "claims", "--only", "mnist,prer", "--finished", "--seeds", "3")
     assert "ER +2.00 (better, p " in out and "CIFAR10" not in out

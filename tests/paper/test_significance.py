@@ -14,10 +14,10 @@ from prer.runs.significance import compare
 def test_significance_has_every_method_and_every_comparison(mnist):
     of_methods = {key: outcome for key, outcome in mnist.items() if key[1] != "prer-literal"}
     values, compared = significance.tables(MNIST, of_methods)
-    assert cells(values)["PRER"] == {"": "PRER", "MNIST BWT": "-0.50 ± 0.25", "MNIST Accuracy": "98.92 ± 0.36"}
+    assert cells(values)["PRER + anchor"]["MNIST BWT"] == "-0.50 ± 0.25"
     assert cells(values)["GEM"]["MNIST BWT"] == "not run" and "over 3 seeds" in values.caption
     assert [(row[0], row[1], row[-1]) for row in compared.rows if row[0] == "MNIST BWT"] == [
-        ("MNIST BWT", f"PRER - {other}", "better") for other in ("Naive", "LWF", "EWC")
+        ("MNIST BWT", f"PRER + anchor - {other}", "better") for other in ("Naive", "LWF", "EWC")
     ]
     assert len(compared.rows) == 6
 
@@ -47,7 +47,7 @@ def test_both_tests_are_shown_and_the_verdict_is_the_corrected_one(tmp_path):
         expected = compare(differences, [0.0] * 3, overlap)
         found = [row[f"{part}, {test}"].mean for part in ("from", "to", "p Holm")]
         assert found == pytest.approx([expected.low, expected.high, expected.p])
-    assert (row["PRER is, plain"], row["PRER is, corrected"]) == ("better", "better")
+    assert (row["verdict, plain"], row["verdict, corrected"]) == ("better", "better")
     assert "s sqrt(1/n + n_test/n_train)" in compared.notes[0]
 
 
@@ -57,7 +57,7 @@ def test_one_seed_is_shown_and_decides_nothing(tmp_path):
         fake_run_of(tmp_path, experiment, [99.0], [-1.0])
     outcomes = existing(experiments, tmp_path)
     table, _ = table1.tables(MNIST, outcomes)
-    assert cells(table)["PRER"]["MNIST BWT"] == "-1.00" and table.caption.endswith("over 1 seed")
+    assert cells(table)["PRER + anchor"]["MNIST BWT"] == "-1.00" and table.caption.endswith("over 1 seed")
     assert [table.name for table in significance.tables(MNIST, outcomes)] == ["significance-values"]
 
 
@@ -79,3 +79,16 @@ def test_a_p_does_not_depend_on_what_is_asked_for(mnist, tmp_path):
     outcomes = existing(variants.experiments(MNIST), tmp_path / "other")
     (few,), (every,) = (variants.tables(MNIST, outcomes, asked) for asked in ([("mnist", "joint")], []))
     assert len(few.rows) == 1 and few.rows[0] in every.rows and few.rows[0][8].mean < 1
+
+
+def test_prer_without_the_anchor_is_a_row_when_it_has_run(tmp_path):
+    experiments = plan.of_significance(Request(only=("mnist",), seeds="3"))
+    for method in ("naive", "prer"):
+        fake_run_of(tmp_path, experiments["mnist", method], DIAGONALS, BWTS)
+    values, compared = significance.tables(MNIST, existing(experiments, tmp_path))
+    assert "PRER" not in cells(values) and {row[1] for row in compared.rows} == {"PRER + anchor - Naive"}
+    fake_run_of(tmp_path, experiments["mnist", plan.PLAIN], DIAGONALS, BWTS + np.array([0.8, 1.0, 1.2]))
+    values, compared = significance.tables(MNIST, existing(experiments, tmp_path))
+    assert cells(values)["PRER"]["MNIST BWT"] == "0.50 ± 0.23"
+    of_bwt = [row[1] for row in compared.rows if row[0] == "MNIST BWT"]
+    assert of_bwt == ["PRER + anchor - Naive", "PRER + anchor - PRER", "PRER - Naive", "PRER - PRER + anchor"]

@@ -81,5 +81,5 @@ def test_bytes_beside_those_of_prer(tmp_path):
         fake_run_of(tmp_path, experiments["mnist", method], [99.0], [-1.0], **about)
     _, table, _ = table2.tables(MNIST, existing(experiments, tmp_path))
     of = {name: list(row.values())[1:] for name, row in cells(table).items()}
-    assert of["ER"] == ["8", "8.00", "0"] and of["EWC"] == ["2", "2.00", "-"] and of["PRER"] == ["1", "-", "-"]
+    assert of["ER"] == ["8", "8.00", "0"] and of["EWC"] == ["2", "2.00", "-"] and of["PRER + anchor"] == ["1", "-", "-"]
     assert of["GEM"] == ["not run", "-", "-"]
