@@ -13,6 +13,7 @@ from prer.paper.plan import NOT_RUN
 from prer.paper.published import TITLES
 from prer.paper.rules import FAILS, HOLDS, OPEN, Both
 from prer.paper.table1 import METRICS, missing, result_of, title_of, values_of
+from prer.paper.table2 import stored_bytes
 from prer.paper.tables import Probability
 from prer.paper.variants import OURS, agreement_of
 from prer.runs.metrics import spread
@@ -35,6 +36,7 @@ class Evidence:
         against: PRER against each other method by metric, as in the table of significance.
         pairs: comparisons that claims need, one Holm family over both metrics; only those that have run.
         overlap: n_test / n_train of the corrected test, as in `compare`; 0: the plain test.
+        shape: of the images.
     """
 
     runs: Mapping[str, Outcome]
@@ -42,6 +44,7 @@ class Evidence:
     against: Mapping[str, Mapping[str, Comparison]]
     pairs: Mapping[Pair, Both]
     overlap: float = 0.0
+    shape: Sequence[int] = ()
 
 
 def judged(runs: Mapping[str, Outcome], pairs: Sequence[Pair], overlap: float = 0.0) -> dict[Pair, Both]:
@@ -87,25 +90,24 @@ def compared_by(name: str, c: Comparison) -> str:
     return f"{name} {c.difference:+z.2f} ({c.verdict}, p {Probability(c.adjusted, digits=3)})"
 
 
-def by_levels(evidence: Evidence, *pairs: Pair) -> Verdict:
-    """Judge whether the first improves on the second and keeps fewer scalars."""
-    text, word = by(rules.improves)(evidence, *pairs)
-    if not text:
-        return text, word
-    ours, other = ((result_of(evidence.runs[name]) or {})["memory_floats"][-1] for name in pairs[0])
-    return f"{text}; {ours:,} floats against {other:,}", word if ours < other else FAILS
+def by_floats(evidence: Evidence, *pairs: Pair) -> Verdict:
+    """Judge whether the first keeps fewer scalars than the second."""
+    results = {name: result_of(evidence.runs.get(name)) for name in pairs[0]}
+    if not all(results.values()):
+        return "", _reasons([evidence.runs.get(name) for name in pairs[0]])
+    ours, other = ((result or {})["memory_floats"][-1] for result in results.values())
+    return f"{ours:,} floats against {other:,}", HOLDS if ours < other else FAILS
 
 
 def by_share(evidence: Evidence, *pairs: Pair) -> Verdict:
-    """Judge whether methods are better than Naive, but remove little of its forgetting."""
+    """Judge whether methods remove little of Naive's forgetting."""
     text, reason = by(rules.better)(evidence, *pairs)
     if not text:
         return text, reason
     bwt = {name: values_of(evidence.runs[name], "bwt") or [] for pair in pairs for name in pair}
     shares = [compare(bwt[a], [(1 - MUCH) * value for value in bwt[b]], evidence.overlap) for a, b in pairs]
     gone = ", ".join(f"{TITLES[a]} {100 * (1 - np.mean(bwt[a]) / np.mean(bwt[b])):.0f} %" for a, b in pairs)
-    word = rules.little([evidence.pairs[pair] for pair in pairs], shares)
-    return f"{text}; share of Naive's forgetting removed: {gone}", word
+    return f"share of Naive's forgetting removed: {gone}", rules.little(shares)
 
 
 def of_samples(variant: str) -> Callable[..., Verdict]:
@@ -169,20 +171,24 @@ def of_spread(evidence: Evidence) -> Verdict:
 
 
 class Cost(NamedTuple):
-    """The floats that a run keeps, and its seconds."""
+    """The floats and bytes that a run keeps, and its seconds."""
 
     floats: int
+    bytes: int
     seconds: float
 
-    def __str__(self) -> str:
-        """As in "834,000 floats, 3.0 s"."""
-        return f"{self.floats:,} floats, {self.seconds:.1f} s"
+    def text(self, field: str) -> str:
+        """One of them, as in "834,000 floats" or "3.0 s"."""
+        return f"{self.seconds:.1f} s" if field == "seconds" else f"{getattr(self, field):,} {field}"
 
 
-def _costs(outcomes: Mapping[str, Outcome]) -> dict[str, Cost]:
+def _costs(outcomes: Mapping[str, Outcome], shape: Sequence[int]) -> dict[str, Cost]:
     """The costs of the finished runs that keep something."""
-    results = {name: result_of(outcome) for name, outcome in outcomes.items()}
-    costs = {m: Cost(r["memory_floats"][-1], r["seconds"]["total"]) for m, r in results.items() if r}
+    costs = {
+        name: Cost(result["memory_floats"][-1], stored_bytes(outcome, shape), result["seconds"]["total"])
+        for name, outcome in outcomes.items()
+        if (result := result_of(outcome))
+    }
     return {name: cost for name, cost in costs.items() if cost.floats}
 
 
@@ -192,33 +198,39 @@ def of_cost(field: str) -> Callable[..., Verdict]:
     def judge(evidence: Evidence) -> Verdict:
         if lacking := _lacking(evidence.costs):
             return "", lacking
-        costs = _costs(evidence.costs)
-        prer, others = costs["prer"], [cost for method, cost in costs.items() if method != "prer"]
-        text = ", ".join(
-            title_of(m, evidence.costs[m]) + (f" {cost.floats:,}" if field == "floats" else f" {cost.seconds:.1f} s")
-            for m, cost in costs.items()
-        )
-        more = [getattr(cost, field) > getattr(prer, field) for cost in others]
-        return text, HOLDS if (all(more) if field == "floats" else any(more)) else FAILS
+        costs = _costs(evidence.costs, evidence.shape)
+        own = getattr(costs["prer"], field)
+        more = [getattr(cost, field) > own for method, cost in costs.items() if method != "prer"]
+        text = ", ".join(f"{title_of(m, evidence.costs[m])} {cost.text(field)}" for m, cost in costs.items())
+        return text, HOLDS if (any(more) if field == "seconds" else all(more)) else FAILS
 
     return judge
 
 
-def of_er_and_gem(evidence: Evidence) -> Verdict:
-    """Judge whether ER needs less memory and time than GEM, each alone on the machine."""
-    costs = _costs(evidence.costs)
-    if "er" not in costs or "gem" not in costs:
-        return "", NOT_RUN
-    er, gem = costs["er"], costs["gem"]
-    return f"ER {er}; GEM {gem}", HOLDS if er.floats < gem.floats and er.seconds < gem.seconds else FAILS
+def of_er_and_gem(field: str) -> Callable[..., Verdict]:
+    """A judge of whether ER needs less than GEM, each alone on the machine."""
+
+    def judge(evidence: Evidence) -> Verdict:
+        costs = _costs(evidence.costs, evidence.shape)
+        if "er" not in costs or "gem" not in costs:
+            return "", NOT_RUN
+        er, gem = (costs[name] for name in ("er", "gem"))
+        text = f"ER {er.text(field)}, GEM {gem.text(field)}"
+        return text, HOLDS if getattr(er, field) < getattr(gem, field) else FAILS
+
+    return judge
 
 
-def of_generators(evidence: Evidence) -> Verdict:
-    """Judge the costs of ours against pixels; seconds were measured with runs in parallel, so they refute nothing."""
-    names = (OURS, "pixels")
-    costs = _costs({name: evidence.runs[name] for name in names if name in evidence.runs})
-    if len(costs) < len(names):
-        return "", _reasons([evidence.runs.get(name) for name in names])
-    ours, pixels = (costs[name] for name in names)
-    word = FAILS if ours.floats >= pixels.floats else HOLDS if ours.seconds < pixels.seconds else OPEN
-    return f"ours {ours}; pixels {pixels}", word
+def of_generators(field: str) -> Callable[..., Verdict]:
+    """A judge of the costs of ours against pixels; seconds decide nothing, since runs were made in parallel."""
+
+    def judge(evidence: Evidence) -> Verdict:
+        names = (OURS, "pixels")
+        costs = _costs({name: evidence.runs[name] for name in names if name in evidence.runs}, evidence.shape)
+        if len(costs) < len(names):
+            return "", _reasons([evidence.runs.get(name) for name in names])
+        ours, pixels = (costs[name] for name in names)
+        smaller = HOLDS if getattr(ours, field) < getattr(pixels, field) else FAILS
+        return f"ours {ours.text(field)}, pixels {pixels.text(field)}", OPEN if field == "seconds" else smaller
+
+    return judge

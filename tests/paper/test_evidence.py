@@ -14,6 +14,7 @@ from prer.sweeps.engines.base import Outcome
 
 NOISE = np.array([0.0, 0.1, -0.1, 0.05, -0.05])
 BETTER, WORSE = Comparison(1.0, 0.5, 1.5, 0.001, 0.002), Comparison(-1.0, -1.5, -0.5, 0.001, 0.002)
+SHAPE = (1, 28, 28)
 NOTHING = "-"  # there is no such experiment
 LITTLE = Comparison(0.01, -0.05, 0.07, 0.5, 0.6)
 
@@ -39,7 +40,7 @@ def failed(tmp_path):
 
 def of(runs=(), costs=(), against=None, pairs=()):
     runs = dict(runs)
-    return Evidence(runs, dict(costs), against or {"bwt": {}, "accuracy": {}}, judged(runs, pairs))
+    return Evidence(runs, dict(costs), against or {"bwt": {}, "accuracy": {}}, judged(runs, pairs), 0.0, SHAPE)
 
 
 # -- pairs -------------------------------------------------------------------------------------------------------------
@@ -85,13 +86,12 @@ def test_a_comparison_in_words():
 
 
 @pytest.mark.parametrize(("floats", "word"), [(1000, HOLDS), (2000, FAILS), (3000, FAILS)])
-def test_levels_must_be_smaller_too(made, floats, word):
+def test_floats_of_two_variants_are_compared(made, floats, word):
     pair = ("ours", "one-level")
     runs = {"ours": made("ours", 92, 0, memory_floats=[1] * 4 + [floats])}
     runs["one-level"] = made("one-level", 90, -1, memory_floats=[2000] * 5)
-    text, found = evidence.by_levels(of(runs, pairs=[pair]), pair)
-    assert found == word and text.endswith(f"; {floats:,} floats against 2,000")
-    assert evidence.by_levels(of({"ours": runs["ours"]}), pair) == ("", NOTHING)
+    assert evidence.by_floats(of(runs), pair) == (f"{floats:,} floats against 2,000", word)
+    assert evidence.by_floats(of({"ours": runs["ours"]}), pair) == ("", NOTHING)
 
 
 @pytest.mark.parametrize(("left", "word"), [(-3.0, HOLDS), (-1.0, FAILS), (-2.0, OPEN)])
@@ -99,7 +99,7 @@ def test_little_is_less_than_half_of_what_naive_forgets(made, left, word):
     pair = ("lwf", "naive")
     runs = {"lwf": made("lwf", 92, left), "naive": made("naive", 90, -4.0, 0.5)}
     text, found = evidence.by_share(of(runs, pairs=[pair]), pair)
-    assert found == word and text.endswith(f"; share of Naive's forgetting removed: LWF {100 * (1 + left / 4):.0f} %")
+    assert found == word and text.endswith(f"share of Naive's forgetting removed: LWF {100 * (1 + left / 4):.0f} %")
     assert evidence.by_share(of(), pair) == ("", NOTHING)
 
 
@@ -184,7 +184,10 @@ def costs(made):
 
     def outcomes(**others):
         usual = dict.fromkeys(METHODS, (200, 10.0)) | {"naive": (0, 1.0), "prer": (100, 10.0)} | others
-        about = {name: {"memory_floats": [1] * 4 + [f], "seconds": {"total": s}} for name, (f, s) in usual.items()}
+        about = {
+            name: {"memory_floats": [1] * 4 + [f], "memory_bytes": [4] * 4 + [4 * f], "seconds": {"total": s}}
+            for name, (f, s) in usual.items()
+        }
         return of(costs={name: made(name, **cost) for name, cost in about.items()})
 
     return outcomes
@@ -203,20 +206,24 @@ def test_the_time_of_prer_is_competitive_if_somebody_takes_longer(costs):
 
 
 @pytest.mark.parametrize(
-    ("er", "word"), [((199, 9.0), HOLDS), ((200, 9.0), FAILS), ((199, 10.0), FAILS), ((0, 1.0), "not run")]
+    ("er", "floats", "seconds"),
+    [((199, 9.0), HOLDS, HOLDS), ((200, 9.0), FAILS, HOLDS), ((199, 10.0), HOLDS, FAILS)],
 )
-def test_er_needs_less_of_both_than_gem(costs, er, word):
-    text, found = evidence.of_er_and_gem(costs(er=er))
-    assert found == word
-    assert not text if word == "not run" else text == f"ER {er[0]} floats, {er[1]:.1f} s; GEM 200 floats, 10.0 s"
+def test_er_needs_less_than_gem(costs, er, floats, seconds):
+    found = [evidence.of_er_and_gem(field)(costs(er=er)) for field in ("floats", "seconds")]
+    assert found == [(f"ER {er[0]} floats, GEM 200 floats", floats), (f"ER {er[1]:.1f} s, GEM 10.0 s", seconds)]
+    assert evidence.of_er_and_gem("floats")(costs(er=(0, 1.0))) == ("", "not run")
 
 
-@pytest.mark.parametrize(
-    ("ours", "word"), [((99, 9.0), HOLDS), ((99, 10.0), OPEN), ((100, 9.0), FAILS), ((101, 99.0), FAILS)]
-)
-def test_a_generator_of_embeddings_is_smaller_and_times_refute_nothing(made, ours, word):
-    costs = {"ours": ours, "pixels": (100, 10.0)}
+@pytest.mark.parametrize(("floats", "word"), [(99, HOLDS), (100, FAILS), (101, FAILS)])
+def test_a_generator_of_embeddings_is_smaller_and_times_decide_nothing(made, floats, word):
+    costs = {"ours": (floats, 9.0), "pixels": (100, 10.0)}
     runs = {name: made(name, memory_floats=[1] * 4 + [f], seconds={"total": s}) for name, (f, s) in costs.items()}
-    text, found = evidence.of_generators(of(runs))
-    assert found == word and text.startswith(f"ours {ours[0]} floats, {ours[1]:.1f} s; pixels 100 floats")
-    assert evidence.of_generators(of({"ours": runs["ours"]})) == ("", NOTHING)
+    assert evidence.of_generators("floats")(of(runs)) == (f"ours {floats} floats, pixels 100 floats", word)
+    assert evidence.of_generators("seconds")(of(runs)) == ("ours 9.0 s, pixels 10.0 s", OPEN)
+    assert evidence.of_generators("floats")(of({"ours": runs["ours"]})) == ("", NOTHING)
+
+
+def test_memories_are_compared_in_bytes_too(costs):
+    text, word = of_cost("bytes")(costs())
+    assert word == HOLDS and "LWF 800 bytes" in text
