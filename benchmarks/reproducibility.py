@@ -1,68 +1,96 @@
-"""Write REPRODUCIBILITY.md: every number of the paper's tables beside ours, from finished runs only.
+"""Write REPRODUCIBILITY.md and docs/reproducibility/: every number of the paper's tables beside ours, from finished runs only.
 
-python benchmarks/reproducibility.py RUNS [NAME=PATH ...] [--fast] [-o REPRODUCIBILITY.md]
+python benchmarks/reproducibility.py [RUNS] [NAME=PATH ...] [--fast] [-o FOLDER]
 
-RUNS is a folder of runs from `prer reproduce`, or from `paper_records.py unpack` and records/paper.jsonl.
-NAME=PATH names data sets that were read from other paths; for the recorded runs: kmnist=kmnist10k svhn=svhn46k.
+RUNS is a folder of runs from `prer reproduce`; without it, the recorded runs are used. NAME=PATH names data sets that were
+read from other paths. The tables are those that `prer reproduce` writes beside its runs.
 """
 
 from __future__ import annotations
 
 import argparse
+import tempfile
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
+import front_page
+import paper_records
+from differences import differences
 from inconsistencies import inconsistencies
-from verdicts_in_short import in_short, of_claims
+from record_tables import RECORDS, of_searches, of_seeds, twice
+from verdicts_in_short import in_short
 
 from prer.paper import table2
 from prer.paper.plan import Key, Request, data_of, places
 from prer.paper.reproduce import NEEDED, Clock, clocks, existing, tables_of
 from prer.paper.table1 import Outcomes, missing, result_of, title_of, with_rows
-from prer.paper.tables import Cell, Table, Value, markdown
+from prer.paper.tables import Cell, Table, Value, csv_text, markdown
 from prer.paper.variants import NAMES
 from prer.sweeps.engines.base import Outcome
 
 SECTIONS = {"table1": "Table 1", "significance": "Significance", "table2": "Table 2", "claims": "Claims"}
-HEAD = """# Reproducibility
+PLACES = {"kmnist": "kmnist10k", "svhn": "svhn46k"}  # of the recorded runs
+FRONT, FOLDER = "REPRODUCIBILITY.md", "docs/reproducibility"
+INDEX = """# All results
 
-Every number in the tables of *Pseudo-Rehearsal for Continual Learning with Normalizing Flows* (Pomponi, Scardapane,
-Uncini 2020) beside ours. `benchmarks/reproducibility.py` writes this file from the records of runs; none of our numbers
-is typed by hand. "Not run" marks experiments that were not run.
+The summary is [REPRODUCIBILITY.md](../../REPRODUCIBILITY.md). `python benchmarks/reproducibility.py` writes it and these files
+from the recorded runs; none of our numbers is typed by hand. Every table is also a CSV file with full precision.
 
-The setting is task-incremental: each task of two classes has a head of its own, and the task of a sample is given at
-test time, so chance is 50 %. ER is the paper's embedding regularisation with stored samples, not experience replay.
-LWF is the paper's variant with rehearsal: it stores 500 samples of each task and the old predictions for them.
-"Above" and "below" the paper mean p below 0.05 in Welch's t-test. "Other data" means that we had only a part of that
-data set.
 """
-FIGURE = """## Figure 2
-
-Embeddings and images that PRER generates after the five tasks of MNIST, beside real ones:
-[docs/figure2.png](docs/figure2.png), made by `prer reproduce figure2`.
-"""
+PAGES = {
+    "table1": "Table 1: BWT and Accuracy, ours and the paper's, and the diagonals that they imply",
+    "significance": "twenty seeds, and PRER against every other method by two tests",
+    "table2": "Table 2: memory in floats and bytes, and time",
+    "claims": "25 variants of PRER, and the evidence and rules for every claim",
+    "paper": "how our runs differ from the paper, and where it contradicts itself",
+    "searches": "points of the search for settings, and which could win",
+    "twice": "the same five seeds, trained among five and among twenty",
+    "runs": "every run with seeds, time, hardware, versions, digest and command",
+}
+ALSO = (
+    "- [seeds](seeds.csv): BWT and Accuracy of every seed of every run",
+    "- [figure 2](../figure2.png), made by `prer reproduce figure2`",
+)
 DIRTY = """A commit that ends in -dirty means that commit with changes that were not committed yet; docs/benchmarks.md says which
 changes the recorded runs had. The digest covers everything that was learned: two runs with the same digest have learned
 the same.
 """
 
 
-def text(request: Request, outcomes: Mapping[str, Mapping[Key, Outcome]], clocks: Mapping[str, Clock]) -> str:
-    """The document, from the existing runs of each table and the time they took."""
-    tables = {name: tables_of(name, request, outcomes) for name, of_table in outcomes.items() if of_table}
-    every = {table.name: table for of_part in tables.values() for table in of_part}
-    parts = [HEAD, "## In short\n", "\n".join(f"- {line}" for line in in_short(every.values())) + "\n"]
-    parts += [markdown(of_claims(every["claims"]))] if "claims" in every else []
-    for name in outcomes:
-        parts += [f"## {SECTIONS[name]}\n", *map(markdown, tables.get(name, []))]
-    parts += [] if request.fast else [FIGURE]
-    of_runs = [markdown(runs(request, outcomes[name], name, clocks.get(name))) for name in tables]
-    parts += ["## Runs\n", *([DIRTY] if any("-dirty |" in table for table in of_runs) else []), *of_runs]
-    parts += [
-        "## Where the paper contradicts itself\n",
-        "\n".join(f"- {i}" for i in inconsistencies()),
-    ]
-    return "\n".join(parts) + "\n"
+def files(
+    request: Request, outcomes: Mapping[str, Mapping[Key, Outcome]], clocks: Mapping[str, Clock]
+) -> dict[str, str]:
+    """The text of each file by its path, from the existing runs of each table and the time they took."""
+    parts = {name: tables_of(name, request, outcomes) for name, of_part in outcomes.items() if of_part}
+    parts |= {
+        "searches": [of_searches(request)],
+        "twice": [twice(request, outcomes["table1"], outcomes["significance"])],
+    }
+    parts["runs"] = [runs(request, outcomes[name], name, clocks.get(name)) for name in outcomes if name in parts]
+    tables = {table.name: table for of_part in parts.values() for table in of_part}
+    short = "\n".join(f"- {line}" for line in in_short(tables.values())) + "\n"
+    above = {"significance": f"{short}\n" if "significance" in parts else "", "runs": dirty(parts["runs"])}
+    listed = [f"- [{name}]({name}.md): {what}" for name, what in PAGES.items() if name in (*parts, "paper")]
+    index = INDEX + "\n".join([*listed, *ALSO]) + "\n"
+    pages = {"README": index, "paper": paper()}
+    for name, of_part in parts.items():
+        title = f"# {SECTIONS.get(name, name.capitalize())}\n\n"
+        pages[name] = title + above.get(name, "") + "\n".join(map(markdown, of_part))
+    seeds = of_seeds(request, outcomes)
+    found = {f"{FOLDER}/{name}.md": text for name, text in pages.items()}
+    found |= {f"{FOLDER}/{table.name}.csv": csv_text(table) for table in (*tables.values(), seeds)}
+    return {FRONT: front_page.text(request, outcomes, tables)} | dict(sorted(found.items()))
+
+
+def paper() -> str:
+    """How our runs differ from the paper, and where the paper contradicts itself."""
+    listed = "\n".join(f"- {line}" for line in inconsistencies())
+    return f"# The paper\n\n## Differences\n\n{differences()}\n## Where the paper contradicts itself\n\n{listed}\n"
+
+
+def dirty(tables: Sequence[Table]) -> str:
+    """What -dirty means, if a run has it."""
+    return f"{DIRTY}\n" if any("-dirty |" in markdown(table) for table in tables) else ""
 
 
 def runs(request: Request, outcomes: Outcomes, name: str, clock: Clock | None = None) -> Table:
@@ -118,16 +146,27 @@ def _options(request: Request, data: str, name: str) -> str:
     return path + "".join(f" {key} {value}" for key, value in given.items() if value) + " --fast" * request.fast
 
 
-def main():
+def recorded(folder: Path) -> Path:
+    """The recorded runs as run folders."""
+    paper_records.unpack((RECORDS / "paper.jsonl").read_text("utf-8").splitlines(), folder)
+    return folder
+
+
+def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("runs", type=Path)
+    parser.add_argument("runs", type=Path, nargs="?")
     parser.add_argument("paths", nargs="*", metavar="NAME=PATH")
     parser.add_argument("--fast", action="store_true")
-    parser.add_argument("-o", "--out", type=Path, default=Path("REPRODUCIBILITY.md"))
+    parser.add_argument("-o", "--out", type=Path, default=Path())
     options = parser.parse_args()
-    request = Request(paths=places(options.paths), fast=options.fast, variants=NAMES, finished=True)
-    outcomes = {name: existing(NEEDED[name](request), options.runs) for name in SECTIONS}
-    options.out.write_text(text(request, outcomes, clocks(options.runs)), "utf-8")
+    with tempfile.TemporaryDirectory() as folder:
+        found = options.runs or recorded(Path(folder))
+        where = places(options.paths) if options.runs else PLACES
+        request = Request(paths=where, fast=options.fast, variants=NAMES, finished=True)
+        outcomes = {name: existing(NEEDED[name](request), found) for name in SECTIONS}
+        for name, text in files(request, outcomes, clocks(found)).items():
+            (options.out / name).parent.mkdir(parents=True, exist_ok=True)
+            (options.out / name).write_text(text, "utf-8")
 
 
 if __name__ == "__main__":

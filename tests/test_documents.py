@@ -25,6 +25,7 @@ from prer.runs.experiment import Experiment
 from prer.sweeps.sweep import Sweep
 from prer.testing import check_learner
 
+RESULTS = ROOT / "docs/reproducibility"
 TINY = 'PRER(epochs=1, epochs_autoencoder=1, density={"epochs": 1, "blocks": 1})'
 SHORT = (r"ContinualClassifier\((?=\)|features=)", f"ContinualClassifier(prer.{TINY}, ")
 REQUIRES = "python requires minilm"  # of blocks that are run with a network that takes no time
@@ -37,6 +38,7 @@ SHAPES = {  # of the accuracy matrix that the Python of a document computes, or 
     "docs/experiments.md": (5, 5, 5),
     "docs/features.md": 10,
 }
+RECORDED = ["REPRODUCIBILITY.md", *sorted(f"docs/reproducibility/{p.name}" for p in RESULTS.glob("*.md"))]
 OF_RUNS = {"checkpoint.json", "environment.json", "events.jsonl", "model.json", "report.html", "result.json"}
 PATH = r"[\w/*.-]+\.(?:py|sh|c|jsonl?|txt)|[a-z]+(?:/[a-z]+)+/?"
 NUMBER = r"[−+-]?\d[\d,.]*(?<![,.])(?: ± [\d.]+)?(?: %)?"
@@ -87,7 +89,7 @@ def test_the_readme_is_short_and_leads_to_every_page():
     assert len([t for t in tables("README.md") if re.fullmatch(NUMBER, t[1][1])]) == 1  # one table of results
 
 
-@pytest.mark.parametrize(("document", "link"), everywhere(links, [*DOCUMENTS, "REPRODUCIBILITY.md", "CHANGELOG.md"]))
+@pytest.mark.parametrize(("document", "link"), everywhere(links, [*DOCUMENTS, *RECORDED, "CHANGELOG.md"]))
 def test_links_lead_somewhere(document, link):
     path, anchor = link
     target = (ROOT / document).parent / path if path else ROOT / document

@@ -1,4 +1,4 @@
-"""REPRODUCIBILITY.md says what the recorded runs say."""
+"""REPRODUCIBILITY.md and docs/reproducibility/ say what the recorded runs say."""
 
 import platform
 import re
@@ -7,11 +7,12 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+import torch
 from support.benchmarks import ROOT, script
 from support.fake_runs import fake_run_of
 from support.paper import BWTS, DIAGONALS, in_markdown, outcomes_on_mnist
 
-from prer.paper import plan, variants
+from prer.paper import DATA, LITERAL, METHODS, plan, significance, variants
 from prer.paper.plan import Request
 from prer.paper.reproduce import NEEDED, Clock, clocks, existing
 from prer.runs import environment
@@ -19,9 +20,67 @@ from prer.runs import environment
 reproducibility = script("reproducibility")
 
 
-def test_the_document_says_what_the_records_say(recorded, runs):
+@pytest.fixture(scope="module")
+def files(recorded, runs):
+    """The text of each file from the recorded runs, by path."""
     request, outcomes = recorded
-    assert (ROOT / "REPRODUCIBILITY.md").read_text("utf-8") == reproducibility.text(request, outcomes, clocks(runs))
+    return reproducibility.files(request, outcomes, clocks(runs))
+
+
+def test_the_documents_say_what_the_records_say(files):
+    for path, text in files.items():
+        assert (ROOT / path).read_text("utf-8") == text, path
+    there = {path.relative_to(ROOT).as_posix() for path in (ROOT / reproducibility.FOLDER).iterdir()}
+    assert there == {path for path in files if path != reproducibility.FRONT}
+
+
+def test_the_front_page_is_short_and_its_sentences_hold(files, recorded):
+    page = files[reproducibility.FRONT]
+    assert len(page.splitlines()) <= 145 and max(map(len, re.sub(r"(?m)^[|-].*$", "", page).splitlines())) <= 132
+    _, outcomes = recorded
+    tests = {
+        (data, metric): significance.comparisons(outcomes["significance"], data, metric, 0.25)
+        for data in DATA
+        for metric in ("bwt", "accuracy")
+    }
+    assert {tests[data, metric]["naive"].verdict for data, metric in tests} == {"better"}
+    assert [tests[data, "accuracy"]["lwf"].verdict for data in ("svhn", "cifar10")] == ["worse", "worse"]
+    ewc = {data: tests[data, "accuracy"]["ewc"].verdict for data in DATA}
+    assert (ewc["svhn"], ewc["kmnist"]) == ("worse", "better")
+    assert not any(c.verdict == "worse" for (_, metric), of in tests.items() if metric == "bwt" for c in of.values())
+    claims = outcomes["claims"]
+    for data in LITERAL:
+        bwt = {name: claims[data, name].folder.result["bwt"]["mean"] for name in ("literal", "literal-no-r", "neither")}
+        naive = outcomes["table1"][data, "naive"].folder.result["bwt"]["mean"]
+        assert bwt["literal"] > bwt["literal-no-r"] > naive and bwt["neither"] > naive / 2
+        seconds = {m: outcomes["table2"][data, m].folder.result["seconds"]["total"] for m in METHODS}
+        assert max(seconds, key=seconds.get) == "prer"
+    assert sum(Request().experiment(data, "prer").learner.temperature < 1 for data in DATA) == 3
+    assert {plan.of_table1(Request())[data, "prer-literal"].learner.labels for data in LITERAL} == {"none"}
+
+
+def test_the_same_seeds_twice_and_points_of_the_search(files):
+    rows = {(row[0], row[1]): row for row in in_markdown(files["docs/reproducibility/twice.md"])[2:]}
+    assert len(rows) == 24 and rows["CIFAR10", "PRER + anchor"][2:4] == ["+0.29", "0.75"]
+    points = {(row[0], row[1]): row for row in in_markdown(files["docs/reproducibility/searches.md"])[2:]}
+    assert points["SVHN-46k", "PRER + anchor"][2:7] == ["34", "23", "0", "11", "0"]
+    assert points["CIFAR10", "PRER + anchor"][2:7] == ["34", "23", "0", "11", "4"]
+    assert sum(int(row[4]) for row in points.values()) == 31
+
+
+def test_differences_from_the_paper_are_those_of_the_code():
+    ours, literal = (plan.of_table1(Request())["mnist", method] for method in ("prer", "prer-literal"))
+    assert literal.learner.weight == ours.learner.weight and literal.learner.sparsity == ours.learner.sparsity
+    assert ours.learner.anchor > 0 == literal.learner.anchor and literal.learner.sparsity_on == "z"
+    learner = literal.learner
+    learner.start((1, 28, 28), (0, 1))
+    assert (learner.encoder_(torch.rand(2, 8, 1, 28, 28)) < 0).any()  # no ReLU at the end
+    learner.density_.add(torch.ones(2), learner.address_)
+    z = torch.cat([torch.randn(2, 64, 50), 5 + torch.randn(2, 64, 50)], 1)  # the first half is no sample of the whole
+    learner.density_.start(z, torch.zeros(2, 128, dtype=torch.long))
+    (level, *_) = learner.density_.parts
+    assert torch.allclose(level.mean[:, 0], torch.zeros(2, 50), atol=1e-4)
+    assert torch.equal(level.order[0], level.order[1])
 
 
 TABLES_OF_THE_PAPER = ("-10.09 ± 2.46", "82.67 ± 0.94", "-0.46 ± 0.17", "98.68 ± 0.29", "1,279,000", "8,180,000")
@@ -33,7 +92,7 @@ def test_the_document_says_what_has_run_and_what_has_not(tmp_path):
     outcomes = {name: existing(NEEDED[name](request), tmp_path) for name in reproducibility.SECTIONS}
     of_claims = [outcome.folder.path.name for outcome in outcomes["claims"].values()]
     clocks = {"claims": Clock([*of_claims[:9], "other"], 12, 312.4), "table2": Clock(["x"], 1, 9.0)}
-    text = reproducibility.text(request, outcomes, clocks)
+    text = "".join(reproducibility.files(request, outcomes, clocks).values())
     assert f"9 of these {len(of_claims)} runs come from one command, which took 312 s for 10 runs, 12 at a" in text
     assert text.count("from one command, which") == 1  # none of those of table 2 is a row
     assert "| PRER + anchor | -0.50 ± 0.25 | 98.92 ± 0.36 | not run |" in text
@@ -42,8 +101,8 @@ def test_the_document_says_what_has_run_and_what_has_not(tmp_path):
         "`prer reproduce table2 --only cifar10,gem`" in text and "`prer reproduce claims --only mnist,pixels`" in text
     )
     line = "- PRER + anchor, our numbers against the paper's: no difference found (MNIST BWT, MNIST Accuracy).\n"
-    assert f"## In short\n\n{line}" in text
-    assert "task-incremental" in text and "(docs/figure2.png), made by `prer reproduce figure2`" in text
+    assert f"# Significance\n\n{line}" in text and "## Answers" not in text
+    assert "task-incremental" in text and "(../figure2.png), made by `prer reproduce figure2`" in text
     assert f"| {platform.python_version()}, {version('torch')} |" in text
     assert "a diagonal of 100.10 %" in text and "EWC on CIFAR10" in text and "2,004,400" in text
     assert str(tmp_path) not in text
@@ -59,7 +118,8 @@ def test_a_commit_with_changes_is_explained(tmp_path, monkeypatch, commit, said)
     request = Request(only=("mnist", "prer"))
     fake_run_of(tmp_path, plan.of_table1(request)["mnist", "prer"], DIAGONALS, BWTS)
     outcomes = {name: existing(NEEDED[name](request), tmp_path) for name in reproducibility.SECTIONS}
-    assert reproducibility.text(request, outcomes, {}).count("A commit that ends in -dirty") == said
+    page = reproducibility.files(request, outcomes, {})["docs/reproducibility/runs.md"]
+    assert page.count("A commit that ends in -dirty") == said
 
 
 def test_commands_in_the_document_contain_no_local_path(tmp_path):
@@ -75,10 +135,11 @@ def test_commands_in_the_document_contain_no_local_path(tmp_path):
 
 
 def written(monkeypatch, *arguments):
-    """The document that the script writes into the current folder."""
+    """What the script writes into the current folder, in one text."""
     monkeypatch.setattr("sys.argv", ["reproducibility.py", *map(str, arguments)])
     reproducibility.main()
-    return Path("REPRODUCIBILITY.md").read_text("utf-8")
+    paths = [Path("REPRODUCIBILITY.md"), *sorted(Path("docs/reproducibility").glob("*.md"))]
+    return "".join(path.read_text("utf-8") for path in paths)
 
 
 @pytest.mark.usefixtures("no_terminal")

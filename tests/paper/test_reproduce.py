@@ -60,6 +60,7 @@ def test_everything_at_once_and_the_document_about_it(capsys, monkeypatch, tmp_p
     monkeypatch.setattr("sys.argv", ["reproducibility.py", "runs", "--fast"])
     script("reproducibility").main()
     text = (tmp_path / "REPRODUCIBILITY.md").read_text("utf-8")
+    text += (tmp_path / "docs/reproducibility/runs.md").read_text("utf-8")
     assert "## Table 2" in text and "not run" in text and "--only digits,prer --fast" in text
 
 
