@@ -5,7 +5,7 @@ import re
 
 import numpy as np
 import pytest
-from support.benchmarks import RECORDS, ROOT
+from support.benchmarks import RECORDS, ROOT, script
 from support.documents import table, text_of
 
 from prer.data.catalogue import CATALOGUE
@@ -89,6 +89,24 @@ def test_costs_are_those_of_one_seed(results, recorded):
     fits = [prer * 500 // lwf for lwf, prer in sizes]
     text = " ".join(text_of(RESULTS).split())
     assert " and ".join(said) in text and f"store {fits[0]} and {fits[1]} samples of each task instead of 500" in text
+
+
+def test_seeds_that_ran_twice_and_points_of_the_search_are_those_of_the_records(recorded):
+    request, outcomes = recorded
+    tables, text = script("record_tables"), " ".join(text_of(RESULTS).split())
+    twice = tables.twice(request, outcomes["table1"], outcomes["significance"]).rows
+    moved = [row for row in twice if row[1] == "PRER + anchor"]
+    mnist, kmnist, svhn, cifar = (str(row[3]) for row in moved)
+    assert f"up to {mnist} (MNIST), {kmnist} (KMNIST-10k), {svhn} (SVHN-46k) and {cifar} points (CIFAR10)" in text
+    assert f"the mean of five seeds by up to {max(abs(row[2].mean) for row in moved):.2f} (" in text
+    points = [row for row in tables.of_searches(request).rows if row[1] == "PRER + anchor"]
+    could, by_hand = ({row[0]: str(row[i]) for row in points} for i in (5, 3))
+    said = ", ".join(f"{by_hand[data]} on {data}" for data in ("SVHN-46k", "CIFAR10"))
+    assert f"{said} and {by_hand['KMNIST-10k']} on KMNIST-10k were first tried by hand" in text
+    words = f"{could['SVHN-46k']}, {could['CIFAR10']} and {could['KMNIST-10k']} of PRER's points could win, and"
+    assert f"{words} {could['MNIST']} on MNIST" in text
+    winner, best = points[-1][7:]
+    assert str(points[-1][6]) == "4" and f"(up to {best}) than the winner ({winner})" in text
 
 
 def method_of(title):
