@@ -34,7 +34,7 @@ def workers(monkeypatch):
 
     def run(code):
         monkeypatch.setattr(
-            "prer.sweeps.engines.local.command", lambda file, out: [sys.executable, "-Sc", code, file, out]
+            "prer.sweeps.engines.worker.command", lambda file, out: [sys.executable, "-Sc", code, file, out]
         )
 
     return run

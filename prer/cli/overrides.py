@@ -65,7 +65,7 @@ def with_plugins(command: Callable[..., None]) -> Callable[..., None]:
 
 def plugin_options(files: Sequence[Path] | None = None) -> list[str]:
     """The options that give these plug-ins to another command; by default those of the current command."""
-    files = click.get_current_context().meta["plugins"] if files is None else files
+    files = click.get_current_context().meta.get("plugins", ()) if files is None else files
     return [word for file in files for word in ("--plugin", str(file))]
 
 

@@ -2,9 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
+
+from prer.cli.engines import with_engine
+
+if TYPE_CHECKING:
+    from prer.sweeps.engines import Engine
 
 PARTS = ("table1", "table2", "figure2", "claims", "significance", "class", "features", "all")
 
@@ -19,7 +26,7 @@ PARTS = ("table1", "table2", "figure2", "claims", "significance", "class", "feat
     "--out", default="runs", show_default=True, type=click.Path(path_type=Path), help="Folder of runs and tables."
 )
 @click.option("--seeds", help="Number of seeds, or a list: 5, or 0,1,7.  [default: 5; 20 for significance]")
-@click.option("--workers", default=1, show_default=True, type=click.IntRange(1), help="Number of parallel runs.")
+@with_engine(1)
 @click.option("--fast", is_flag=True, help="Smoke test on the built-in digits with three seeds.")
 @click.option("--finished", is_flag=True, help="Use only finished runs, and run nothing.")
 @click.option("--data", "paths", multiple=True, metavar="NAME=PATH", help="Read a data set from a path; repeatable.")
@@ -29,7 +36,8 @@ def reproduce(
     device: str | None,
     out: Path,
     seeds: str | None,
-    workers: int,
+    workers: int | None,
+    engine: Callable[[int | None], Engine],
     fast: bool,
     finished: bool,
     paths: tuple[str, ...],
@@ -53,4 +61,4 @@ def reproduce(
 
     names = tuple(filter(None, map(str.strip, only.split(","))))
     request = Request(names, device, seeds, fast, places(paths), NAMES, finished)
-    reproduce(new_console(), part, request, out, workers)
+    reproduce(new_console(), part, request, out, workers, engine)

@@ -5,12 +5,17 @@ from __future__ import annotations
 import shlex
 from collections.abc import Callable
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
 from prer.cli.echo import echo
+from prer.cli.engines import with_engine
 from prer.cli.overrides import overrides, plugin_options, with_plugins
 from prer.errors import InputError, RunError
+
+if TYPE_CHECKING:
+    from prer.sweeps.engines import Engine
 
 
 class DefaultGroup(click.Group):
@@ -51,33 +56,34 @@ def _of_sweep(command: Callable[..., None]) -> Callable[..., None]:
 
 @sweep.command("run")
 @_of_sweep
-@click.option("--engine", default="local", show_default=True, help="Where runs are computed: local.")
-@click.option("--workers", type=click.IntRange(1), help="Number of parallel runs.  [default: one per core]")
+@with_engine()
+@click.option("--retry", is_flag=True, help="Run the points again that failed before.")
 def run_sweep(
     file: Path,
     settings: tuple[str, ...],
     seeds: str | None,
     device: str | None,
     out: Path,
-    engine: str,
     workers: int | None,
+    engine: Callable[[int | None], Engine],
+    retry: bool,
 ) -> None:
     """Run the unfinished points of a sweep; `prer sweep SWEEP.toml` does the same."""
-    from prer.sweeps.engines import engine as engine_of
     from prer.sweeps.sweep import Sweep
     from prer.terminal.console import new_console, say
-    from prer.terminal.sweeps import CHECKING, follow, show_points, stepped
+    from prer.terminal.sweeps import CHECKING, follow, show_failures, show_points, stepped
 
-    console, chosen = new_console(), engine_of(engine, workers, plugin_options())
+    console, chosen = new_console(), engine(workers)
     plan = Sweep.read(file, overrides(settings, seeds, device))
     points = plan.points(lambda settings, most: stepped(console, settings, CHECKING, most))
     say(console, f"{len(points)} points in the sweep; folder of runs: {out}")
     waiting = stepped(console, points, "checking which points are finished", len(points))
-    outcomes = follow(console, chosen.run(waiting, out), points, out)
+    outcomes = follow(console, chosen.run(waiting, out, retry=retry), points, out)
     show_points(console, outcomes, plan.keys)
     failed = [outcome for outcome in outcomes if outcome.error]
+    show_failures(console, failed)
     if failed:
-        raise RunError(f"{len(failed)} of {len(points)} points failed; run the sweep again to retry them")
+        raise RunError(f"{len(failed)} of {len(points)} points failed; to run them again, add --retry")
 
 
 @sweep.command("best")

@@ -32,7 +32,7 @@ from prer.paper.tables import Table, save, show
 from prer.report.plotting import import_unconfigured
 from prer.runs.experiment import Experiment
 from prer.runs.folder import MOST_BYTES, RunFolder
-from prer.sweeps.engines.base import Outcome, ended_before
+from prer.sweeps.engines.base import Engine, Outcome, ended_before
 from prer.sweeps.engines.local import Local
 from prer.terminal.console import say
 from prer.terminal.downloads import Downloads
@@ -85,7 +85,14 @@ def parts_of(part: str, fast: bool) -> list[str]:
     return [name for name in NEEDED if part == name or (part == "all" and not (fast and name in LARGE))]
 
 
-def reproduce(console: Console, part: str, request: Request, out: Path, workers: int = 1) -> None:
+def reproduce(
+    console: Console,
+    part: str,
+    request: Request,
+    out: Path,
+    workers: int | None = 1,
+    engine: Callable[[int | None], Engine] = Local,
+) -> None:
     """Make one of the paper's tables, its figure, or everything.
 
     Raises:
@@ -104,7 +111,7 @@ def reproduce(console: Console, part: str, request: Request, out: Path, workers:
             # Times are measured with one run at a time on the machine.
             at_once = 1 if name == "table2" else workers
             ended = existing(experiments, out) if request.finished else None
-            outcomes = ended or run_missing(console, name, experiments, out, at_once)
+            outcomes = ended or run_missing(console, name, experiments, out, at_once, engine)
             missing |= {outcome.folder.path.name for outcome in outcomes.values() if outcome.error}
             if name in TABLES:
                 beside = TABLES if name == "claims" else (name,)  # claims are about runs of other parts, too
@@ -141,7 +148,12 @@ def plot(console: Console, outcomes: Mapping[Key, Outcome], out: Path) -> set[st
 
 
 def run_missing(
-    console: Console, part: str, experiments: Mapping[Key, Experiment], out: Path, workers: int
+    console: Console,
+    part: str,
+    experiments: Mapping[Key, Experiment],
+    out: Path,
+    workers: int | None,
+    engine: Callable[[int | None], Engine],
 ) -> dict[Key, Outcome]:
     """Run the unfinished experiments, resuming interrupted ones; return the outcomes of all."""
     every = list({experiment.hash: experiment for experiment in experiments.values()}.values())
@@ -153,9 +165,10 @@ def run_missing(
     ready = [experiment for experiment in every if experiment not in waiting or experiment.stream.data not in absent]
     ready.sort(key=lambda experiment: experiment.learner.name not in SLOW)
     begin = time.perf_counter()
-    ended = follow(console, Local(workers).run(ready, out), ready, out)
+    ended = follow(console, engine(workers).run(ready, out), ready, out)
     made = [outcome.folder.path.name for outcome in ended if outcome.trained and not outcome.error]
-    note_clock(console, out, part, Clock(made, workers, time.perf_counter() - begin))
+    if workers:  # otherwise nobody knows how many runs there were at a time
+        note_clock(console, out, part, Clock(made, workers, time.perf_counter() - begin))
     by_hash = {outcome.experiment.hash: outcome for outcome in ended}
     for experiment in every:
         if experiment.hash not in by_hash:

@@ -122,6 +122,15 @@ def show_points(console: Console, outcomes: Sequence[Outcome], keys: Sequence[st
         warn(console, concerns(folders))
 
 
+def show_failures(console: Console, failed: Sequence[Outcome]) -> None:
+    """Print the last lines of failed runs, where there is more than the line that was printed as they ended."""
+    for outcome in failed:
+        if len(outcome.lines) > 1:
+            say(console, f"last lines of {outcome.folder.path.name}:", "red")
+            for line in outcome.lines:
+                say(console, f"  {line}")
+
+
 def concerns(folders: Sequence[RunFolder]) -> list[str]:
     """The warnings of runs, which are sorted best first: each once, and one if the winner hardly learned its tasks."""
     found = [text for folder in folders for text in folder.warnings]

@@ -16,7 +16,7 @@ pytestmark = pytest.mark.usefixtures("no_terminal")
 def asked(monkeypatch):
     """What is to be reproduced; nothing is run."""
     found = []
-    monkeypatch.setattr("prer.paper.reproduce.reproduce", lambda console, *about: found.append(about))
+    monkeypatch.setattr("prer.paper.reproduce.reproduce", lambda console, *about: found.append(about[:-1]))
     return found
 
 

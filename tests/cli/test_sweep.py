@@ -270,10 +270,13 @@ def test_a_repeated_sweep_trains_nothing_and_its_best_is_the_first_of_its_table(
 def test_a_failed_point_is_reported_and_the_others_go_on(capsys):
     Path("sweep.toml").write_text(BASE + '[axes]\n"learner.lr" = [1e30, 0.1]\n')
     code, out, err = called(capsys, "sweep", "sweep.toml", "--workers", "2")
-    assert (code, err) == (1, "prer: 1 of 2 points failed; run the sweep again to retry them\n")
+    assert (code, err) == (1, "prer: 1 of 2 points failed; to run them again, add --retry\n")
     assert re.search(r"^\d/2  digits-naive-\w{8}  failed: the loss of seed 0 became .* lower learning rate", out, re.M)
     assert re.search(r"^\d/2  digits-naive-\w{8}  Accuracy", out, re.M)
     assert len(rows(out)) == 1
+    again = called(capsys, "sweep", "sweep.toml")  # trains nothing
+    assert again[0] == 1 and again[1].count("failed: the loss of seed 0") == 1 and " left" not in again[1]
+    assert re.search("failed: .* left", called(capsys, "sweep", "sweep.toml", "--retry")[1])
     left_out = "warning: points left out of the comparison: 1 not finished"
     assert left_out in called(capsys, "sweep", "best", "sweep.toml")[1]
 

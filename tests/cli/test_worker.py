@@ -11,7 +11,7 @@ from support.folders import only_run
 
 from prer.cli import worker
 from prer.runs.checkpoint import Checkpoint
-from prer.sweeps.engines.local import command
+from prer.sweeps.engines.worker import command
 
 pytestmark = pytest.mark.usefixtures("no_terminal")
 

@@ -41,7 +41,7 @@ def quick(monkeypatch, no_terminal, data_folder, extractors):
         return usual(self, data, about, name, (*tiny, *overrides), like)
 
     monkeypatch.setattr(Request, "parsed", parsed)
-    monkeypatch.setattr("prer.paper.reproduce.Local", InThisProcess)
+    monkeypatch.setattr("prer.sweeps.engines.Local", InThisProcess)
     return extractors
 
 
@@ -145,11 +145,11 @@ def test_one_command_computes_the_features_once_and_writes_the_table(capsys, qui
     before_runs = []
 
     class Noting(InThisProcess):
-        def run(self, experiments, out):
+        def run(self, experiments, out, **more):
             before_runs.append(sum(quick))
-            return super().run(experiments, out)
+            return super().run(experiments, out, **more)
 
-    monkeypatch.setattr("prer.paper.reproduce.Local", Noting)
+    monkeypatch.setattr("prer.sweeps.engines.Local", Noting)
     out, _ = reproduced(capsys, "features", *FAST, "--only", "ncm,slda,prer,joint")
     assert before_runs == [1797] and sum(quick) == 1797 and "runs: 4; to do: 4" in out
     assert (

@@ -2,13 +2,12 @@
 
 import json
 import os
+from concurrent.futures import Future
 from pathlib import Path
 
 from prer.errors import InputError, RunError
-from prer.runs.folder import RunFolder
 from prer.runs.run import execute
-from prer.sweeps.engines.base import Outcome, Runs, ended_before
-from prer.sweeps.engines.local import Local
+from prer.sweeps.engines.base import Engine
 from prer.sweeps.sweep import Sweep
 
 BASE = 'seeds = 1\ndevice = "cpu"\n[learner]\nname = "naive"\nepochs = 1\noptimiser = "sgd"\n'
@@ -48,29 +47,20 @@ def is_alive(pid):
     return True
 
 
-class InThisProcess(Local):
+class InThisProcess(Engine):
     """Runs experiments in this process, one after another, with whatever a test has patched."""
 
-    def run(self, experiments, out):
-        return _Runs(experiments, out)
+    def __init__(self, *about):
+        pass
 
-
-class _Runs(Runs):
-    running, waiting = (), ()
-
-    def __init__(self, experiments, out):
-        self.outcomes = (self._run(experiment, out) for experiment in experiments)
-
-    def _run(self, experiment, out):
-        ended, error = ended_before(experiment, out), ""
+    def submit(self, experiment, out):
+        future = Future()
         try:
             execute(experiment, out)
-        except (InputError, RunError) as raised:
-            error = str(raised)
-        return ended or Outcome(experiment, RunFolder(experiment.path(out)), error)
-
-    def __next__(self):
-        return next(self.outcomes)
+            future.set_result(None)
+        except (InputError, RunError) as error:
+            future.set_exception(error)
+        return future
 
     def close(self):
-        self.outcomes.close()
+        pass

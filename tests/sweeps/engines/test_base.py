@@ -30,6 +30,15 @@ def test_a_finished_point_is_not_trained(point):
     assert outcome.folder.result["seeds"] == [0]
 
 
+def test_a_failed_point_runs_again_on_request_only(point):
+    finish(point)
+    (RUNS / point.folder / "result.json").unlink()
+    (RUNS / point.folder / "events.jsonl").write_text('{"event": "failed", "reason": "it diverged"}\n')
+    assert ended_before(point, RUNS) is None
+    outcome = ended_before(point, RUNS, retry=False)
+    assert (outcome.error, outcome.trained) == ("it diverged", False)
+
+
 @pytest.mark.parametrize(
     ("file", "text", "error"),
     [
