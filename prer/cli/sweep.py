@@ -57,6 +57,7 @@ def _of_sweep(command: Callable[..., None]) -> Callable[..., None]:
 @sweep.command("run")
 @_of_sweep
 @with_engine()
+@click.option("--dry-run", is_flag=True, help="Only print the batch script that would be sent to Slurm.")
 @click.option("--retry", is_flag=True, help="Run the points again that failed before.")
 def run_sweep(
     file: Path,
@@ -66,6 +67,7 @@ def run_sweep(
     out: Path,
     workers: int | None,
     engine: Callable[[int | None], Engine],
+    dry_run: bool,
     retry: bool,
 ) -> None:
     """Run the unfinished points of a sweep; `prer sweep SWEEP.toml` does the same."""
@@ -78,7 +80,11 @@ def run_sweep(
     points = plan.points(lambda settings, most: stepped(console, settings, CHECKING, most))
     say(console, f"{len(points)} points in the sweep; folder of runs: {out}")
     waiting = stepped(console, points, "checking which points are finished", len(points))
-    outcomes = follow(console, chosen.run(waiting, out, retry=retry), points, out)
+    runs = chosen.run(waiting, out, retry=retry)
+    if dry_run:
+        echo(chosen.script(len(runs.waiting), out))
+        return
+    outcomes = follow(console, runs, points, out)
     show_points(console, outcomes, plan.keys)
     failed = [outcome for outcome in outcomes if outcome.error]
     show_failures(console, failed)

@@ -1,5 +1,7 @@
 """The options that choose an engine reach it."""
 
+from pathlib import Path
+
 import pytest
 from support.commands import refused
 from support.sweeps import GRID, InThisProcess, sweep
@@ -31,6 +33,43 @@ def test_a_table_has_one_run_at_a_time_unless_more_are_asked_for(monkeypatch, op
     monkeypatch.setattr("prer.paper.reproduce.reproduce", lambda *about: found.append(about[-2:]))
     main(["reproduce", "table1", *options])
     assert found[0][0] == workers
+
+
+def test_options_of_slurm_reach_it_and_no_other_engine(monkeypatch, capsys):
+    pytest.importorskip("submitit")
+    made = []
+    monkeypatch.setattr(
+        "prer.sweeps.engines.slurm.Slurm", lambda *about, **own: made.append((about, own)) or InThisProcess()
+    )
+    sweep(GRID)
+    main(
+        [
+            "sweep",
+            "sweep.toml",
+            "learner.lr=0.1",
+            "learner.batch=64",
+            "--engine",
+            "slurm",
+            "--per-job",
+            "2",
+            "--sbatch",
+            "time=5",
+        ]
+    )
+    assert made == [((None, [], 1), {"sbatch": {"time": "5"}, "per_job": 2})]
+    capsys.readouterr()
+    assert "--per-job applies only to --engine slurm" in refused(capsys, "sweep", "sweep.toml", "--per-job", "2")
+    assert "give KEY=VALUE" in refused(capsys, "sweep", "sweep.toml", "--engine", "slurm", "--sbatch", "gpu")
+
+
+def test_a_dry_run_prints_the_batch_script_and_sends_nothing(capsys):
+    pytest.importorskip("submitit")
+    sweep(GRID)
+    main(["sweep", "sweep.toml", "--engine", "slurm", "--dry-run"])
+    assert "#SBATCH --array=0-3%4\n" in capsys.readouterr().out and not Path("runs").exists()
+    with pytest.raises(SystemExit):
+        main(["sweep", "sweep.toml", "--dry-run"])
+    assert "--dry-run applies only to --engine slurm" in capsys.readouterr().err
 
 
 def test_two_ways_to_say_how_many_runs_there_are_are_refused(capsys):

@@ -107,7 +107,6 @@ def test_wrong_input_is_one_sentence_and_runs_nothing(capsys, tmp_path, case):
     [
         (["nowhere.toml"], "there is no file nowhere.toml; give a sweep in TOML"),
         (["sweep.toml", "--engine", "ray"], "the engine ray is not implemented yet; use --engine local"),
-        (["--engine", "slurm", "sweep.toml"], "the engine slurm is not implemented yet"),
         (["sweep.toml", "--engine", "locla"], "did you mean 'local'?"),
         (["sweep.toml", "other.toml"], "'other.toml' is not of the form key=value"),
         (["sweep.toml", "--workers", "0"], "0 is not in the range"),

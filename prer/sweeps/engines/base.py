@@ -57,6 +57,10 @@ class Engine(ABC):
     def close(self) -> None:
         """Stop what still runs, so that it can be resumed, and start nothing more."""
 
+    def script(self, experiments: int, out: Path) -> str:
+        """The batch script for so many experiments, if the engine sends one."""
+        raise InputError("--dry-run applies only to --engine slurm; leave it out")
+
     def run(self, experiments: Iterable[Experiment], out: Path, *, retry: bool = True) -> Runs:
         """Run the unfinished experiments and yield each outcome as it ends; a failed run does not stop the others.
 

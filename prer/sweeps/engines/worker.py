@@ -67,6 +67,10 @@ def command(file: Path, out: Path) -> list[str]:
 
 def environment(gpu: str | None = None) -> dict[str, str]:
     """Environment of a worker: one thread, as other workers use the other cores, and this copy of prer on the path."""
-    paths = [str(Path(__file__).parents[3]), *filter(None, [os.environ.get("PYTHONPATH")])]
     device = {} if gpu is None else {"CUDA_VISIBLE_DEVICES": gpu}
-    return os.environ | {"OMP_NUM_THREADS": "1", "PYTHONPATH": os.pathsep.join(paths)} | device
+    return os.environ | {"OMP_NUM_THREADS": "1", "PYTHONPATH": path_of_package()} | device
+
+
+def path_of_package() -> str:
+    """PYTHONPATH with this copy of prer first."""
+    return os.pathsep.join([str(Path(__file__).parents[3]), *filter(None, [os.environ.get("PYTHONPATH")])])
