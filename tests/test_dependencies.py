@@ -12,7 +12,7 @@ PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
 # Triton comes with torch where there may be a GPU; `prer bench` compares with the others where they are installed.
 UNDECLARED = {"triton", "avalanche", "torchvision", "nflows", "normflows"}
 
-EXTRAS = ("parquet", "slurm", "text", "vision", "track")  # that the package imports where they are installed
+EXTRAS = ("parquet", "ray", "slurm", "text", "vision", "track")  # that the package imports where they are installed
 
 
 def names(requirements):

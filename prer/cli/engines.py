@@ -13,7 +13,14 @@ from prer.errors import InputError
 if TYPE_CHECKING:
     from prer.sweeps.engines import Engine
 
-OWN = {"sbatch": ("--sbatch", "slurm"), "per_job": ("--per-job", "slurm")}  # options of one engine
+OWN = {  # options of one engine
+    "address": ("--address", "ray"),
+    "resources": ("--resource", "ray"),
+    "apart": ("--apart", "ray"),
+    "sbatch": ("--sbatch", "slurm"),
+    "per_job": ("--per-job", "slurm"),
+}
+EXAMPLES = {"--resource": "CPU=2", "--sbatch": "partition=gpu"}
 
 
 def with_engine(usual: int | None = None) -> Callable[[Callable[..., None]], Callable[..., None]]:
@@ -26,9 +33,20 @@ def with_engine(usual: int | None = None) -> Callable[[Callable[..., None]], Cal
     """
     most = f"Number of parallel runs, or jobs.  [default: {usual or 'one per GPU or core'}]"
     options = (
-        click.option("--engine", "name", default="local", show_default=True, help="Where to run: local, slurm."),
+        click.option("--engine", "name", default="local", show_default=True, help="Where to run: local, ray, slurm."),
         click.option("--workers", type=click.IntRange(1), help=most),
         click.option("--per-gpu", type=click.IntRange(1), help="Number of runs that share a GPU.  [default: 1]"),
+        click.option("--address", help="The Ray cluster.  [default: RAY_ADDRESS, or a new one on this machine]"),
+        click.option(
+            "--resource",
+            "resources",
+            multiple=True,
+            metavar="NAME=AMOUNT",
+            help="What each run needs on Ray; repeatable.",
+        ),
+        click.option(
+            "--apart", is_flag=True, help="The nodes of Ray share no folder; an actor keeps their checkpoints."
+        ),
         click.option("--sbatch", multiple=True, metavar="KEY=VALUE", help="An option of sbatch; repeatable."),
         click.option("--per-job", type=click.IntRange(1), help="Number of runs in a job of Slurm.  [default: 1]"),
     )
@@ -45,7 +63,9 @@ def with_engine(usual: int | None = None) -> Callable[[Callable[..., None]], Cal
             if name == "local" and not per_gpu:
                 workers = workers or usual
             if "sbatch" in own:
-                own["sbatch"] = _table(own["sbatch"])
+                own["sbatch"] = _table("--sbatch", own["sbatch"])
+            if "resources" in own:
+                own["resources"] = _amounts(_table("--resource", own["resources"]))
             command(*arguments, workers=workers, engine=partial(_engine, name, per_gpu or 1, own), **others)
 
         for option in reversed(options):
@@ -55,11 +75,18 @@ def with_engine(usual: int | None = None) -> Callable[[Callable[..., None]], Cal
     return with_options
 
 
-def _table(settings: Sequence[str]) -> dict[str, str]:
-    for word in settings:
+def _table(option: str, words: Sequence[str]) -> dict[str, str]:
+    for word in words:
         if "=" not in word:
-            raise InputError(f"--sbatch {word}: give KEY=VALUE, such as partition=gpu")
-    return dict(word.split("=", 1) for word in settings)
+            raise InputError(f"{option} {word}: give KEY=VALUE, such as {EXAMPLES[option]}")
+    return dict(word.split("=", 1) for word in words)
+
+
+def _amounts(table: dict[str, str]) -> dict[str, float]:
+    try:
+        return {name: float(amount) for name, amount in table.items()}
+    except ValueError as error:
+        raise InputError(f"--resource: {error}; give a number, such as {EXAMPLES['--resource']}") from None
 
 
 def _engine(name: str, per_gpu: int, own: dict[str, Any], workers: int | None) -> Engine:

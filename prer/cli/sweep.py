@@ -75,9 +75,10 @@ def run_sweep(
     from prer.terminal.console import new_console, say
     from prer.terminal.sweeps import CHECKING, follow, show_failures, show_points, stepped
 
-    console, chosen = new_console(), engine(workers)
+    console = new_console()
     plan = Sweep.read(file, overrides(settings, seeds, device))
     points = plan.points(lambda settings, most: stepped(console, settings, CHECKING, most))
+    chosen = engine(workers)  # it may start or join a cluster, so the sweep is checked first
     say(console, f"{len(points)} points in the sweep; folder of runs: {out}")
     waiting = stepped(console, points, "checking which points are finished", len(points))
     runs = chosen.run(waiting, out, retry=retry)

@@ -62,6 +62,18 @@ def test_options_of_slurm_reach_it_and_no_other_engine(monkeypatch, capsys):
     assert "give KEY=VALUE" in refused(capsys, "sweep", "sweep.toml", "--engine", "slurm", "--sbatch", "gpu")
 
 
+def test_options_of_ray_reach_it_and_amounts_are_numbers(monkeypatch, capsys):
+    pytest.importorskip("ray")
+    made = []
+    monkeypatch.setattr("prer.sweeps.engines.ray.Ray", lambda *about, **own: made.append(own) or InThisProcess())
+    sweep(GRID)
+    words = ["sweep", "sweep.toml", "learner.lr=0.1", "learner.batch=64", "--engine", "ray"]
+    main([*words, "--address", "head:1", "--resource", "CPU=2", "--resource", "GPU=0.5", "--apart"])
+    assert made == [{"address": "head:1", "resources": {"CPU": 2, "GPU": 0.5}, "apart": True}]
+    capsys.readouterr()
+    assert "give a number, such as CPU=2" in refused(capsys, *words, "--resource", "CPU=two")
+
+
 def test_a_dry_run_prints_the_batch_script_and_sends_nothing(capsys):
     pytest.importorskip("submitit")
     sweep(GRID)

@@ -106,7 +106,6 @@ def test_wrong_input_is_one_sentence_and_runs_nothing(capsys, tmp_path, case):
     ("arguments", "words"),
     [
         (["nowhere.toml"], "there is no file nowhere.toml; give a sweep in TOML"),
-        (["sweep.toml", "--engine", "ray"], "the engine ray is not implemented yet; use --engine local"),
         (["sweep.toml", "--engine", "locla"], "did you mean 'local'?"),
         (["sweep.toml", "other.toml"], "'other.toml' is not of the form key=value"),
         (["sweep.toml", "--workers", "0"], "0 is not in the range"),

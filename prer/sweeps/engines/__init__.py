@@ -12,21 +12,19 @@ from prer.sweeps.engines.base import Engine
 from prer.sweeps.engines.local import Local
 from prer.text import did_you_mean
 
-REQUIRED = {"slurm": "submitit"}  # the package that an engine needs; its extra is named after the engine
+REQUIRED = {"ray": "ray", "slurm": "submitit"}  # the package that an engine needs; its extra is named after the engine
 
 
 def engine(name: str, workers: int | None = None, options: Sequence[str] = (), per_gpu: int = 1, **own: Any) -> Engine:
     """The engine of this name.
 
     Args:
-        name: local or slurm.
+        name: local, ray or slurm.
         workers: the most runs at a time, or jobs of Slurm; None: as many as there is room for.
         options: options of each `prer run`.
         per_gpu: the number of runs that share a GPU.
         own: more arguments of the engine's class.
     """
-    if name == "ray":
-        raise InputError("the engine ray is not implemented yet; use --engine local")
     if name == "local":
         return Local(workers, options, per_gpu)
     if name not in REQUIRED:

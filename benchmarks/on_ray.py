@@ -1,0 +1,211 @@
+"""Run the same 24 points on this machine and on a real Ray cluster of two nodes, of which a worker and a node are killed.
+
+python benchmarks/on_ray.py [--json FILE]
+
+It needs root on Linux, and prer[ray]. The two nodes are two raylets in a network namespace that has only loopback, each with
+its own resources. First the local engine runs the sweep. Then the cluster does, and while it runs, one of Ray's worker processes
+is killed with SIGKILL, then the raylet of the second node, then the command itself, which is started again. Last, six of the
+points run with --apart, as if the nodes shared no folder of runs, and the second node is killed. All digests must be the same.
+"""
+
+import argparse
+import contextlib
+import json
+import os
+import secrets
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+from prer.runs.environment import environment
+from prer.runs.folder import RunFolder
+
+ROOT = Path(__file__).parents[1]
+BASE = 'seeds = 1\ndevice = "cpu"\n[learner]\nname = "naive"\noptimiser = "sgd"\nepochs = 50\n'
+SWEEP = BASE + '[axes]\n"learner.lr" = [0.01, 0.02, 0.03, 0.04, 0.05, 0.06]\n"learner.batch" = [32, 48, 64, 96]\n'
+ADDRESS = "127.0.0.1:6379"
+QUICKLY = {
+    "RAY_health_check_period_ms": "1000",
+    "RAY_health_check_timeout_ms": "1000",
+    "RAY_health_check_initial_delay_ms": "1000",
+    "RAY_health_check_failure_threshold": "3",
+}
+COMMON = ["--node-ip-address=127.0.0.1", "--num-cpus=1", "--object-store-memory=80000000", "--disable-usage-stats"]
+
+
+@contextlib.contextmanager
+def cluster(folder):
+    """Start two nodes, and end all their processes."""
+    ray = str(Path(sys.executable).with_name("ray"))
+    head = ["--head", "--port=6379", "--include-dashboard=false", f"--temp-dir={folder}", '--resources={"node_a":1}']
+    second = [f"--address={ADDRESS}", '--resources={"node_b":1}']
+    try:
+        for words in (head, second):
+            subprocess.run([ray, "start", *words, *COMMON], check=True, timeout=60, stdout=subprocess.DEVNULL)
+        yield
+    finally:
+        for pid in members():
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGKILL)
+
+
+def members():
+    """The other processes in this network namespace."""
+    ours = os.readlink("/proc/self/ns/net")
+    for entry in Path("/proc").glob("[0-9]*"):
+        with contextlib.suppress(OSError):
+            if os.readlink(entry / "ns/net") == ours and int(entry.name) != os.getpid():
+                yield int(entry.name)
+
+
+def named(*words):
+    """The processes in this namespace whose command line holds all these words."""
+    for pid in members():
+        with contextlib.suppress(OSError):
+            text = Path(f"/proc/{pid}/cmdline").read_bytes().replace(b"\0", b" ").decode()
+            if all(word in text for word in words):
+                yield pid, text
+
+
+def sweep(file, out, *options):
+    """Start `prer sweep`."""
+    command = [sys.executable, "-m", "prer", "sweep", str(file), "--out", str(out), *options]
+    return subprocess.Popen(command, stdout=(out.parent / f"{out.name}.log").open("a"), stderr=subprocess.STDOUT)
+
+
+def runs(out):
+    """The run folders by name."""
+    return {path.parent.name: RunFolder(path.parent) for path in out.glob("*/experiment.toml")}
+
+
+def digests(out):
+    """The digest of each finished run."""
+    return {name: run.result["digest"] for name, run in runs(out).items() if run.result}
+
+
+def checkpoints(out):
+    """The unfinished runs that have a checkpoint."""
+    return {name for name, run in runs(out).items() if (run.path / "checkpoint/checkpoint.json").exists()}
+
+
+def wait(what, seconds=300):
+    """Wait until something holds, and return it."""
+    end = time.monotonic() + seconds
+    while not (found := what()):
+        if time.monotonic() > end:
+            raise SystemExit("waited in vain")
+        time.sleep(0.1)
+    return found
+
+
+def kill(pids):
+    """Kill processes at once."""
+    for pid in pids:
+        os.kill(pid, signal.SIGKILL)
+
+
+def disturbed(file, out):
+    """The sweep on the cluster, with everything killed once."""
+    options, notes = ("--engine", "ray", "--address", ADDRESS), {}
+
+    def running(count):
+        return lambda: len(digests(out)) >= count and checkpoints(out)
+
+    command = sweep(file, out, *options)
+    notes["runs with a checkpoint as the worker was killed"] = len(wait(running(2)))
+    os.kill(wait(lambda: next(named("ray::digits"), None))[0], signal.SIGKILL)
+    notes["runs with a checkpoint as the node was killed"] = len(wait(running(6)))
+    second = [pid for pid, text in named("raylet/raylet") if "node_b" in text]
+    kill(second)
+    notes["raylets killed"] = len(second)
+    notes["runs with a checkpoint as the command was killed"] = len(wait(running(12)))
+    command.kill()
+    command.wait()
+    notes["finished as the command was killed"] = len(digests(out))
+    return sweep(file, out, *options).wait(), notes
+
+
+def apart(file, out):
+    """Six of the points on nodes that share no folder of runs; the second node is killed."""
+    begin = time.perf_counter()
+    command = sweep(file, out, "learner.batch=64", "--engine", "ray", "--address", ADDRESS, "--apart")
+    kept = len(wait(lambda: len(digests(out)) >= 1 and checkpoints(out)))
+    second = [pid for pid, text in named("raylet/raylet") if "node_b" in text]
+    kill(second)
+    return {
+        "runs with a copy of a checkpoint as the node was killed": kept,
+        "raylets killed": len(second),
+        "exit code": command.wait(),
+        "points": len(digests(out)),
+        "seconds": round(time.perf_counter() - begin, 1),
+    }
+
+
+def resumed(out):
+    """The number of runs that were resumed from a checkpoint."""
+    return sum("resumed" in run.environment for run in runs(out).values())
+
+
+def measure():
+    """Both sweeps, in a folder that is removed."""
+    os.environ |= {"PYTHONPATH": str(ROOT), "PRER_OFFLINE": "1", "PRER_CHECKPOINT_SECONDS": "1"} | QUICKLY
+    subprocess.run(["ip", "link", "set", "lo", "up"], check=True)
+    folder = Path(tempfile.mkdtemp(prefix="prer-ray-"))
+    (folder / "token").write_text(secrets.token_hex(32))
+    os.environ |= {"RAY_AUTH_MODE": "token", "RAY_AUTH_TOKEN_PATH": str(folder / "token")}
+    file, out = folder / "sweep.toml", folder / "on-ray"
+    file.write_text(SWEEP)
+    record = {}
+    try:
+        begin = time.perf_counter()
+        assert sweep(file, folder / "local").wait() == 0
+        record["local"] = {"points": len(digests(folder / "local")), "seconds": round(time.perf_counter() - begin, 1)}
+        print(json.dumps(record), flush=True)
+        with cluster(folder / "ray"):
+            begin = time.perf_counter()
+            code = sweep(file, folder / "calm", "--engine", "ray", "--address", ADDRESS).wait()
+            same = digests(folder / "calm") == digests(folder / "local")
+            record["two nodes"] = {"exit code": code, "points": len(digests(folder / "calm")), "equal digests": same}
+            record["two nodes"]["seconds"] = round(time.perf_counter() - begin, 1)
+            print(json.dumps(record), flush=True)
+            begin = time.perf_counter()
+            code, notes = disturbed(file, out)
+        same = digests(out) == digests(folder / "local")
+        record["killed"] = notes | {"exit code": code, "points": len(digests(out)), "equal digests": same}
+        record["killed"]["runs resumed from a checkpoint"] = resumed(out)
+        record["killed"]["seconds"] = round(time.perf_counter() - begin, 1)
+        print(json.dumps(record), flush=True)
+        with cluster(folder / "ray2"):
+            record["apart"] = apart(file, folder / "apart")
+        known = digests(folder / "local")
+        record["apart"]["equal digests"] = all(known[name] == of for name, of in digests(folder / "apart").items())
+        record["apart"]["runs resumed from a checkpoint"] = resumed(folder / "apart")
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+    return record
+
+
+def main():
+    """Measure in a network namespace, and write the record."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--json", type=Path)
+    parser.add_argument("--inside", action="store_true", help=argparse.SUPPRESS)
+    options = parser.parse_args()
+    if not options.inside:
+        sys.exit(subprocess.run(["unshare", "--net", sys.executable, *sys.argv, "--inside"]).returncode)
+    record = {"command": "python benchmarks/on_ray.py", "environment": environment()} | measure()
+    print(json.dumps(record, indent=1))
+    if options.json:
+        options.json.write_text(json.dumps(record, indent=1) + "\n")
+    good = all(
+        record[part]["exit code"] == 0 and record[part]["equal digests"] for part in ("two nodes", "killed", "apart")
+    )
+    sys.exit(0 if good else 1)
+
+
+if __name__ == "__main__":
+    main()
