@@ -161,7 +161,7 @@ def connect(address: str | None) -> None:
     about: dict[str, Any] = {"log_to_driver": False, "logging_level": "error"}
     about |= {} if where else {"include_dashboard": False}
     try:
-        ray.init(where, **about)
+        ray.init(where or "local", **about)  # not the cluster that was last started here
     except (ConnectionError, RuntimeError, ValueError) as error:
         raise InputError(f"no Ray cluster answers at {where}: {str(error).splitlines()[0]}") from None
 
