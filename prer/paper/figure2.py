@@ -37,6 +37,7 @@ class Figure2Data:
     sampled_class: np.ndarray
     images: np.ndarray
     decoded: np.ndarray
+    temperature: float
 
 
 def remembered(folder: Path) -> Figure2Data:
@@ -65,7 +66,26 @@ def remembered(folder: Path) -> Figure2Data:
     sampled = learner.density_.sample(asked, address / "embeddings", learner.temperature)[0].numpy()
     decoded = learner.generate(few, address / "images")[0].unflatten(0, (len(every), SHOWN)).numpy()
     about = np.concatenate(real), np.array(classes), sampled, asked[0].numpy()
-    return Figure2Data([str(label) for label in learner.labels_], *about, np.stack(images), decoded)
+    return Figure2Data(
+        [str(label) for label in learner.labels_], *about, np.stack(images), decoded, learner.temperature
+    )
+
+
+def spreads(what: Figure2Data) -> list[float]:
+    """For each class, the standard deviation of sampled embeddings, divided by that of real ones."""
+    parts = ((what.sampled, what.sampled_class), (what.real, what.real_class))
+    # Root of the mean variance of all dimensions: some of them may hardly vary.
+    sampled, real = ([z[of == k].var(0).mean() ** 0.5 for k in range(len(what.names))] for z, of in parts)
+    return [a / b for a, b in zip(sampled, real, strict=True)]
+
+
+def caption(what: Figure2Data) -> str:
+    """How far the spread of sampled embeddings is that of real ones, in a sentence."""
+    found = spreads(what)
+    return (
+        f"Sampled at temperature {what.temperature:g}, as in training, the embeddings of a class have {min(found):.2f} "
+        f"to {max(found):.2f} times the standard deviation of real ones (mean {np.mean(found):.2f})."
+    )
 
 
 def projected(real: np.ndarray, sampled: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

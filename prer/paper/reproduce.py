@@ -139,8 +139,10 @@ def plot(console: Console, outcomes: Mapping[Key, Outcome], out: Path) -> set[st
         try:
             if outcome.error:
                 raise InputError(outcome.error)
-            paths = figure2.save(figure2.plot(figure2.remembered(outcome.folder.path)), out)
+            what = figure2.remembered(outcome.folder.path)
+            paths = figure2.save(figure2.plot(what), out)
             say(console, f"Written: {', '.join(map(str, paths))}")
+            say(console, figure2.caption(what))
         except (InputError, RunError) as error:  # RunError: its data cannot be fetched
             say(console, f"no figure: {error}", "red")
             return {outcome.folder.path.name}
