@@ -262,3 +262,12 @@ def test_killed_lessons_are_those_of_the_record():
     for name, row in rows.items():
         job = found["total"] if name == "all" else found["jobs"][name]
         assert row == [f"{job[key]:,}" for key in ("tries", "kills", "had the old model", "had the new model", "right")]
+
+
+def test_the_page_says_how_wide_the_samples_of_figure_2_are():
+    record = (ROOT / "benchmarks/records/figure2_cpu.txt").read_text("utf-8")
+    page = " ".join((ROOT / "docs/results.md").read_text("utf-8").split())
+    classes = [[float(word) for word in line.split()] for line in re.findall(r"classes 0 to 9: (.*)", record)]
+    at_one, at_less = ((min(of), max(of), sum(of) / len(of)) for of in classes)
+    assert "have {:.2f} to {:.2f} times the standard deviation of real ones (mean {:.2f})".format(*at_one) in page
+    assert "to {:.2f} to {:.2f} times (mean {:.2f}; one seed".format(*at_less) in page
