@@ -83,8 +83,8 @@ def test_tasks_give_the_results_of_this_process_and_last_lines(cluster):
 
 
 def test_the_run_of_a_worker_that_was_killed_is_resumed(begun):
-    (point,) = sweep(LONG).points()
-    folder, running = RunFolder(point.path(Path("runs"))), begun()
+    (point,) = sweep(LONG, "learner.epochs=80").points()
+    folder, running = RunFolder(point.path(Path("runs"))), begun("learner.epochs=80")
     os.kill(task_of(folder.path, running), signal.SIGKILL)
     assert running.wait(120) == 0
     assert len(folder.environment["resumed"]) == 1
