@@ -22,8 +22,9 @@ import tempfile
 import time
 from pathlib import Path
 
+from on_slurm import digests, runs, sweep, wait
+
 from prer.runs.environment import environment
-from prer.runs.folder import RunFolder
 
 ROOT = Path(__file__).parents[1]
 BASE = 'seeds = 1\ndevice = "cpu"\n[learner]\nname = "naive"\noptimiser = "sgd"\nepochs = 150\n'
@@ -73,22 +74,6 @@ def named(*words):
                 yield pid, text
 
 
-def sweep(file, out, *options):
-    """Start `prer sweep`."""
-    command = [sys.executable, "-m", "prer", "sweep", str(file), "--out", str(out), *options]
-    return subprocess.Popen(command, stdout=(out.parent / f"{out.name}.log").open("a"), stderr=subprocess.STDOUT)
-
-
-def runs(out):
-    """The run folders by name."""
-    return {path.parent.name: RunFolder(path.parent) for path in out.glob("*/experiment.toml")}
-
-
-def digests(out):
-    """The digest of each finished run."""
-    return {name: run.result["digest"] for name, run in runs(out).items() if run.result}
-
-
 def checkpoints(out):
     """The active runs that have a checkpoint."""
     return {path.parents[1].name for path in out.glob("*/checkpoint/checkpoint.json") if active(path.parents[1].name)}
@@ -97,16 +82,6 @@ def checkpoints(out):
 def active(name):
     """Whether a process computes a run; to try its lock could stop one from starting."""
     return any(named("prer.cli.worker", f"{name}.toml"))
-
-
-def wait(what, seconds=300):
-    """Wait until something holds, and return it."""
-    end = time.monotonic() + seconds
-    while not (found := what()):
-        if time.monotonic() > end:
-            raise SystemExit("waited in vain")
-        time.sleep(0.1)
-    return found
 
 
 def kill(pids):

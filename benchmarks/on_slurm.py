@@ -91,7 +91,7 @@ def sweep(file, out, *options):
 
 
 def runs(out):
-    """The run folders."""
+    """The run folders by name."""
     return {path.parent.name: RunFolder(path.parent) for path in out.glob("*/experiment.toml")}
 
 
@@ -100,13 +100,13 @@ def digests(out):
     return {name: run.result["digest"] for name, run in runs(out).items() if run.result}
 
 
-def wait(what, seconds=240):
+def wait(what, seconds=300):
     """Wait until something holds, and return it."""
     end = time.monotonic() + seconds
     while not (found := what()):
         if time.monotonic() > end:
             raise SystemExit("waited in vain")
-        time.sleep(0.2)
+        time.sleep(0.1)
     return found
 
 
