@@ -26,7 +26,7 @@ from prer.errors import InputError
 from prer.text import shown
 
 TEXTS = 100  # maximum number of different texts in a column
-FEW = 10  # rows from which on texts that are almost all different are no categories
+FEW = 10  # rows; with so many, texts that almost all differ are no categories
 TRUTH = ("true", "false")
 
 
