@@ -10,7 +10,9 @@ from typing import TYPE_CHECKING
 import torch
 from torch import Tensor
 
+from prer.address import Address
 from prer.errors import InputError
+from prer.learners import health
 from prer.learners.encoding import is_computed
 from prer.learners.interfaces import Batch
 from prer.nn.heads import Heads, mean_cross_entropy
@@ -42,6 +44,11 @@ class Before:
     def floats(self) -> int:
         """Number of scalars that one seed needs for the copies."""
         return floats(self.encoder) + sum(p[0].numel() for p in self.heads.parameters())
+
+    @torch.no_grad()
+    def embed(self, x: Tensor) -> Tensor:
+        """Embeddings of inputs x by the old encoder [S, B, D]."""
+        return self.encoder(x)
 
     @torch.no_grad()
     def logits(self, x: Tensor) -> Tensor:
@@ -83,15 +90,39 @@ def check_encoder(learner: PRER) -> None:
 def train_with_labels(learner: PRER, task: Task) -> None:
     """Train encoder and head on new samples, while distillation holds what old heads predict for them.
 
-    R, the anchor and sparsity are not used: generated samples hold an encoder that is not trained to reconstruct less
-    well than new ones do. The decoder learns afterwards, from embeddings that stay as they are.
+    R is not used: generated samples hold an encoder that learns from labels less well than new ones do. The decoder
+    learns afterwards, from embeddings that stay as they are; only with `autoencoder` it learns here, too.
     """
     learner.transient_floats_ += learner.before_.floats() if learner.before_ else 0
-    learner.train_classifier(task)
+    networks = [learner.encoder_, learner.head_, *([learner.decoder_] if learner.autoencoder else [])]
+    learner.train_classifier(task, networks)
 
 
-def distilled(learner: PRER, batch: Batch, before: Before) -> Tensor:
-    """Cross-entropy plus the distillation loss [S]; old heads are frozen, since PRER does not train them again."""
-    z = learner.encoder_(batch.x)
-    held = before.change(batch.x, before.heads.every(z)).mean(1)
-    return mean_cross_entropy(batch.head(z, batch.noise), batch.y) + learner.weight * held
+def generated(learner: PRER, batches: Tensor, address: Address) -> tuple[Tensor, ...]:
+    """Sampled embeddings of old classes for each step, as many as new samples [S, steps, B, D]; () if not used."""
+    if learner.past_ is None or not learner.generated:
+        return ()
+    steps, size = batches.shape[1:]
+    y_hat = learner.past_.density.labels(steps * size, address / "labels", range(learner.tasks_[-1].start))
+    z_hat = learner.past_.density.sample(y_hat, address / "replay", learner.temperature)
+    health.check_samples(learner, learner.past_.density.outside(z_hat), y_hat)
+    return (z_hat.unflatten(1, (steps, size)),)
+
+
+def distilled(learner: PRER, batch: Batch) -> Tensor:
+    """Cross-entropy plus what holds the past [S]; old heads are frozen, since PRER does not train them again."""
+    x, new = batch.x, batch.y.shape[1]
+    if batch.past and learner.past_:
+        x = torch.cat([x, learner.past_.decode(batch.past[0])], dim=1)
+    reconstruction, z = learner.reconstruction(x, new) if learner.autoencoder else (None, learner.encoder_(x))
+    loss = mean_cross_entropy(batch.head(z[:, :new], batch.noise), batch.y)
+    if reconstruction is not None:
+        loss = loss + learner.autoencoder * reconstruction
+    if learner.before_ is None:
+        return loss
+    held = learner.before_.change(x, learner.before_.heads.every(z))
+    loss = loss + learner.weight * held[:, :new].mean(1)
+    if learner.anchor:
+        z_old = learner.before_.embed(x[:, :new])
+        loss = loss + learner.anchor * learner.distance_between(z_old, z[:, :new]).mean(1)
+    return loss + learner.generated * held[:, new:].mean(1) if batch.past else loss

@@ -23,7 +23,7 @@ from prer.densities.mixture import MixtureSettings  # noqa: F401, likewise
 from prer.learners import health
 from prer.learners.answering import answer_of
 from prer.learners.base import Learner
-from prer.learners.distilling import Before, check_encoder, distilled, train_with_labels
+from prer.learners.distilling import Before, check_encoder, distilled, generated, train_with_labels
 from prer.learners.encoding import decoder_of, is_computed
 from prer.learners.fitting import maximise_likelihood
 from prer.learners.interfaces import Batch
@@ -58,9 +58,13 @@ class PRER(Learner):
     labels: Literal["none", "head", "auxiliary", "distilled"] = setting(
         "none",
         "what phase 1 sees of labels: nothing, the head's loss, or that of a classifier over all classes; distilled: "
-        "the encoder learns from them alone, held by what old heads predict, not by R and anchor",
+        "the encoder learns from them, held by what old heads predict for new samples, not by R",
     )
     label_weight: float = setting(1.0, "weight of that loss (labels: head, auxiliary)", low=0)
+    generated: float = setting(0.0, "weight of distillation on generated samples, too (labels: distilled)", low=0)
+    autoencoder: float = setting(
+        0.0, "weight of the autoencoder's loss (Eq. 2) beside labels (labels: distilled)", low=0
+    )
     reencode: bool = setting(True, "the density learns E(D(z)) of old classes, instead of z")
     encoder: Literal["continues", "rests", "patches", "identity", "random"] = setting(
         "continues",
@@ -105,10 +109,10 @@ class PRER(Learner):
         """Learn a task in the paper's three phases; if labels are distilled, encoder and head learn before them."""
         self.before_: Before | None = Before.of(self) if self.labels == "distilled" else None
         self.meet(task)
-        past = self.freeze()
+        self.past_ = past = self.freeze()
         if self.labels == "distilled" and not self.rests:
             train_with_labels(self, task)
-        self.before_ = None
+        self.before_ = self.past_ = None
         if not isinstance(self.decoder_, Inverse):
             self.train_autoencoder(task, past)
         self.train_density(task, past)
@@ -136,9 +140,13 @@ class PRER(Learner):
 
     # -- phase 1 -------------------------------------------------------------------------------------------------
 
+    def rehearse(self, batches: Tensor, address: Address) -> tuple[Tensor, ...]:
+        """Sampled embeddings of old classes, if generated samples are distilled, too."""
+        return generated(self, batches, address)
+
     def loss(self, batch: Batch) -> Tensor:
         """Cross-entropy of the head (Eq. 1), and distillation where there is an old network."""
-        return super().loss(batch) if self.before_ is None else distilled(self, batch, self.before_)
+        return distilled(self, batch)
 
     def train_autoencoder(self, task: Task, past: Past | None) -> None:
         """Train the autoencoder on new samples and pseudo-samples, while R keeps old embeddings in place."""

@@ -21,9 +21,11 @@ from support.learners import (
 from support.one_seed import alone, disturb, new_loss
 
 from prer import Stream, learn
+from prer.densities.base import Density
 from prer.errors import InputError
 from prer.learners import PRER, Naive
 from prer.learners.distilling import Before, divergence
+from prer.learners.rehearsal import Past
 from prer.nn.stacked import floats
 
 
@@ -165,9 +167,9 @@ def test_the_old_network_and_the_old_heads_keep_their_weights(monkeypatch):
     learner, _ = learned(stream, tiny_prer(labels="distilled", lr=0.01), tasks=1)
     train = PRER.train_classifier
 
-    def watched(self, task):
+    def watched(self, task, networks):
         used.append((self.before_, copied(self.before_.encoder, self.before_.heads)))
-        train(self, task)
+        train(self, task, networks)
 
     monkeypatch.setattr(PRER, "train_classifier", watched)
     encoder, old = copied(learner.encoder_), copied(learner.heads_[0])
@@ -203,13 +205,79 @@ def test_the_decoder_is_rehearsed_on_the_embeddings_that_the_density_learns(reen
     torch.testing.assert_close(loss(at, x, y, moves, noise, y_hat, z_hat), expected, atol=1e-4, rtol=1e-4)
 
 
-def test_the_regularisers_of_embeddings_have_no_effect():
+def test_sparsity_and_the_weight_of_other_labels_have_no_effect():
     usual, other = (
         learn(pictures(), tiny_prer(labels="distilled", **more), seeds=2, device="cpu")
-        for more in ({}, {"anchor": 1.0, "sparsity": 0.5, "label_weight": 3.0})
+        for more in ({}, {"sparsity": 0.5, "label_weight": 3.0})
     )
     assert (usual.digest, usual.transient_floats) == (other.digest, other.transient_floats)
     assert learn(pictures(), tiny_prer(labels="distilled", weight=9.0), seeds=2, device="cpu").digest != usual.digest
+
+
+def prepared(stream, monkeypatch, **settings):
+    """A learner in its third task, the old network, the networks it trains, and its first batch."""
+    learner, before = learned(stream, PRER(**TINY_PRER, labels="distilled", weight=3.0, **settings))
+    past = Past.of(learner)
+    networks, _, fed, options = captured(learner, stream[2], monkeypatch)["classifier"]
+    at, *others = (t[:, 0] for t in fed)
+    (batch,) = options["prepare"](*options["gather"](at), *others)
+    learner.before_, learner.past_ = before, past
+    disturb(learner.encoder_, learner.head_)
+    return learner, networks, batch
+
+
+def without(learner, setting, batch):
+    """The loss without one part."""
+    value = getattr(learner, setting)
+    setattr(learner, setting, 0.0)
+    loss = learner.loss(batch._replace(past=()) if setting == "generated" else batch)
+    setattr(learner, setting, value)
+    return loss
+
+
+def test_the_anchor_holds_embeddings_of_new_samples(monkeypatch):
+    learner, _, batch = prepared(vectors(), monkeypatch, anchor=0.7)
+    moved = learner.encoder_(batch.x) - learner.before_.encoder(batch.x)
+    added = learner.loss(batch) - without(learner, "anchor", batch)
+    torch.testing.assert_close(added, 0.7 * moved.square().sum(-1).mean(1), atol=1e-4, rtol=1e-4)
+
+
+def test_the_encoder_may_learn_to_reconstruct_besides(monkeypatch):
+    learner, networks, batch = prepared(vectors(), monkeypatch, autoencoder=0.7, sparsity=0.1)
+    assert networks == [learner.encoder_, learner.head_, learner.decoder_]
+    z = learner.encoder_(batch.x)
+    eq2 = (batch.x - learner.decoder_(z)).square().sum(-1).mean(1) + 0.1 * z.abs().sum(-1).mean(1)
+    added = learner.loss(batch) - without(learner, "autoencoder", batch)
+    torch.testing.assert_close(added, 0.7 * eq2, atol=1e-4, rtol=1e-4)
+
+
+def test_generated_samples_are_distilled_if_asked(monkeypatch):
+    learner, _, batch = prepared(vectors(), monkeypatch, generated=0.7)
+    (z_hat,) = batch.past
+    assert z_hat.shape[:2] == batch.y.shape == (len(SEEDS), learner.batch)  # as many as new ones, which stay
+    disturb(learner.encoder_, scale=1.0)
+    x_hat = learner.past_.decoder(z_hat)
+    held = learner.before_.change(x_hat, learner.before_.heads.every(learner.encoder_(x_hat))).mean(1)
+    assert (held > 1e-3).all()
+    added = learner.loss(batch) - without(learner, "generated", batch)
+    torch.testing.assert_close(added, 0.7 * held, atol=1e-4, rtol=1e-4)
+
+
+def test_generated_samples_are_of_all_old_classes_and_no_new_one(monkeypatch):
+    learner, _, batch = prepared(vectors(), monkeypatch, generated=0.7)
+    asked, sample = [], Density.sample
+    monkeypatch.setattr(Density, "sample", lambda self, y, *more: asked.append(y) or sample(self, y, *more))
+    (z_hat,) = learner.rehearse(batch.rows.unsqueeze(1).expand(-1, 20, -1), learner.address_)
+    assert z_hat.shape[:3] == (len(SEEDS), 20, learner.batch)
+    assert [set(y.unique().tolist()) for y in asked] == [set(range(learner.tasks_[-1].start))]
+
+
+@pytest.mark.parametrize("more", [{"generated": 1.0}, {"autoencoder": 0.1}, {"anchor": 0.1, "autoencoder": 0.1}])
+def test_each_part_changes_what_is_learned_and_leaves_nothing_behind(more):
+    learner = tiny_prer(labels="distilled", **more)
+    result = learn(pictures(), learner, seeds=2, device="cpu")
+    assert result.digest != learn(pictures(), tiny_prer(labels="distilled"), seeds=2, device="cpu").digest
+    assert learner.before_ is learner.past_ is None
 
 
 def test_the_old_network_is_counted_and_not_kept():
