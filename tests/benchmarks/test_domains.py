@@ -88,7 +88,7 @@ def test_the_search_sees_validation_data_only():
 
 
 def test_the_weight_with_the_best_accuracy_on_validation_data_is_chosen():
-    points = {("lwf", value): Experiment.parse({"name": f"lwf-{value:g}"}) for value in (4.0, 1.0, 16.0)}
+    points = {("lwf", value): Experiment.parse({"name": f"lwf-{value:g}"}) for value in (16.0, 4.0, 1.0)}
     points |= {("prer-r", 1.0): Experiment.parse({"name": "failed"})}
     lines = {"lwf-1": line(70), "lwf-4": line(80), "lwf-16": line(80), "failed": {"failure": "exploded"}}
     assert domains.best(points, lines) == {"lwf": 4.0}

@@ -66,3 +66,9 @@ def test_scenarios_differ_only_in_what_holds_the_encoder(found):
     assert (learner.anchor, learner.temperature, learner.labels, learner.answer) == (0, 1, "none", "head")
     assert set(learner.phases(1000, 2).values()) == {15} and of_class.stream.scenario == "class"
     assert len(of_class.seeds) == 5 and len(of_class.stream.tasks) == 0 and of_class.stream.classes_per_task == 2
+
+
+def test_the_closest_is_below_or_above_the_wanted_number(monkeypatch):
+    monkeypatch.setattr(two_modes, "kept", lambda density: density["floats"])
+    sizes = [{"floats": number} for number in (1, 5, 9, 99)]
+    assert [two_modes.closest(sizes, wanted)["floats"] for wanted in (0, 6, 8, 9)] == [1, 5, 9, 9]
