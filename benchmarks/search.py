@@ -46,10 +46,13 @@ def again(name, found):
         yield Experiment.parse(base | {"seeds": list(range(FINAL_SEEDS))}, assignments)
 
 
+def settings_of(experiment, keys):
+    tables = experiment.tables()
+    return {key: functools.reduce(lambda table, part: table[part], key.split("."), tables) for key in keys}
+
+
 def entry_of(outcome, keys):
-    tables = outcome.experiment.tables()
-    values = {key: functools.reduce(lambda table, part: table[part], key.split("."), tables) for key in keys}
-    entry = {"settings": values, "error": outcome.error}
+    entry = {"settings": settings_of(outcome.experiment, keys), "error": outcome.error}
     if outcome.error:
         return entry
     result = outcome.folder.result

@@ -1,6 +1,6 @@
-"""Search the settings of the paper's six methods on its data sets, on validation data.
+"""Search the settings of the paper's six methods, and of further rows of its table 1, on validation data.
 
-python benchmarks/search_paper.py [NAME=PATH ...] [--only mnist,prer] [--round more|wider] [--workers N] [--out runs] [--json RECORD]
+python benchmarks/search_paper.py [NAME=PATH ...] [--only mnist,prer] [--round ROUND] [--workers N] [--out runs] [--json RECORD]
 python benchmarks/search_paper.py --write RECORD ...
 
 Each method gets 34 points on each data set, with two seeds, tested on a fifth of the training part. The test parts of
@@ -12,6 +12,11 @@ method. PRER's ranges come from 55 manual trials on the same validation data (23
 on MNIST), which count as points. `--round more` samples 14 points from the same ranges for all other methods. `--round wider`
 samples the rest from ranges that are extended where winners were at an end (`search/paper/wider/`: Adam only, lower learning
 rates, fewer epochs). The winner is the point with the best Accuracy.
+
+`--round rows` is for the rows that were added later: joint, replay, der, classic lwf, PRER that distils labels and PRER without
+the anchor. It samples from `search/paper/rows/`, with the learning rates and epochs of the wider round. PRER without the anchor
+has had points before, by hand and in the first round, which count and can win. The literal settings get ten points for the two
+weights that the paper does not state. `--round hand` runs points again that were tried by hand and may win.
 
 NAME=PATH reads a data set, or a part of it, from a folder. `--write` writes `prer/presets/*.toml` and
 `prer/paper/configs/*.toml` from records, with a remark on every setting that the paper states.
@@ -28,30 +33,44 @@ from collections import defaultdict
 from dataclasses import fields
 from pathlib import Path
 
-from search import entry_of
+from search import settings_of
+from stacked_points import run
 
 from prer.learners import PRERVariant
 from prer.paper import DATA, LITERAL, METHODS, file_of
 from prer.runs.environment import environment
 from prer.runs.experiment import Experiment, nested
 from prer.settings import merged
-from prer.sweeps.engines.local import Local
 from prer.sweeps.sweep import Sweep
 
 SEEDS = (0, 1)
-ROUNDS = {"first": (10, 0), "more": (14, 2), "wider": (10, 4)}  # how many points, and which draw
+# Rows that the paper does not have, or not so, and the settings that make them of a learner.
+ROWS = {
+    "joint": {"name": "joint"},
+    "replay": {"name": "replay", "size": 2500},  # in all, as LWF keeps 500 of each of five tasks
+    "der": {"name": "der", "size": 2500},
+    "lwf-classic": {"name": "lwf", "form": "classic"},
+    "prer-distilled": {"name": "prer", "labels": "distilled"},
+    "prer-no-anchor": {"name": "prer", "anchor": 0.0},
+}
+OF_PRER = ("prer", "prer-no-anchor", "prer-distilled")
+# What the search leaves out: with distilled labels, Accuracy does not depend on the decoder and the density.
+SHORT = {"prer-distilled": {"epochs_autoencoder": 0, "density": {"name": "gaussian"}}}
+ROUNDS = {"first": (10, 0), "more": (14, 2), "wider": (10, 4), "rows": (34, 6)}  # how many points, and which draw
+POINTS_OF_LITERAL = 10
+BEFORE = {  # points of PRER without the anchor by hand, and in the first round of PRER
+    "mnist": 1,
+    "kmnist": 9 + 1,
+    "svhn": 21 + 2,
+    "cifar10": 19 + 2,
+}
 BY_HAND = {"mnist": 0, "kmnist": 9, "svhn": 23, "cifar10": 23}  # points of PRER on each data set, before all rounds
 RATES = {"sgd": {"low": 0.02, "high": 0.2, "log": True}, "adam": {"low": 3e-4, "high": 3e-3, "log": True}}
 WIDER = {"adam": {"low": 1e-4, "high": 3e-3, "log": True}}
 OPTIMISERS = {"mnist": ("sgd", "adam"), "kmnist": ("sgd", "adam"), "svhn": ("adam",), "cifar10": ("adam",)}
-SLOW = (
-    "prer",
-    "gem",
-    "ewc",
-    "lwf",
-    "er",
-    "naive",
-)  # started first, so that no single worker is left with them at the end
+# Started first, so that no single worker is left with them at the end.
+SLOW = ("prer-no-anchor", "prer-literal", "prer", "gem", "joint", "ewc", "der", "replay", "lwf", "lwf-classic", "er")
+SLOW += ("naive", "prer-distilled")
 EPOCHS = {"mnist": 10, "kmnist": 30, "svhn": 20, "cifar10": 20}  # KMNIST's are for the part of 10,000 samples
 PHASES = EPOCHS | {"svhn": 30}  # of PRER's autoencoder and flow
 GREY = {"channels": [12, 24, 48], "embedding": 50, "batch": 64}
@@ -67,6 +86,16 @@ STATED |= {"density.class_prior": False, "permutation": "random", "anchor": 0.0,
 # vector for each class there will be, and a flow that learns its own samples of the past.
 IMPLIED = {"decay_autoencoder": False, "density.decay": False, "density.condition_size": 10, "reencode": False}
 SIZES = {"lwf": 500, "gem": 500, "er": 500}  # of memories, for each task
+FOLDER = Path(__file__).parent / "search" / "paper"
+# By hand: on CIFAR10 those with a better validation Accuracy than the winner; without the anchor the two best ones.
+BEST_BY_HAND = {
+    "mnist": (),
+    "kmnist": ("kmnist-w03", "kmnist-base"),
+    "svhn": ("svhn-ep30sp005w3", "svhn-ep20heads50"),
+    "cifar10": ("cifar-head5anchor5", "cifar-head1anchor1", "cifar-anchor1", "cifar-ep40", "cifar-base"),
+}
+BY_HAND_KEYS = ("optimiser", "lr", "epochs", "weight", "anchor", "sparsity", "temperature", "labels", "label_weight")
+BY_HAND_KEYS = tuple(f"learner.{key}" for key in (*BY_HAND_KEYS, "epochs_autoencoder", "density.epochs"))
 STREAM = ("classes_per_task", "shuffle", "resplit")  # of these; the others are settings of a learner
 REMARKS = {
     "seeds": "five, as in the paper",
@@ -95,58 +124,88 @@ def remarks_of(data):
 def base(data, method):
     """What all points of a search have in common, as the tables of an experiment."""
     says = stated(data)
-    learner = {"name": method, "epochs": EPOCHS[data]} | {
-        key: says[key] for key in (*NETWORKS[data], "optimiser", "lr")
-    }
+    learner = ROWS.get(method, {"name": method}) | {"epochs": EPOCHS[data]}
+    learner |= {key: says[key] for key in (*NETWORKS[data], "optimiser", "lr")}
     if method in SIZES:
         learner["size"] = 200 if method == "er" and data in ("mnist", "kmnist") else SIZES[method]
-    if method == "prer":
+    if method in OF_PRER:
         learner |= {"epochs_autoencoder": PHASES[data], "density": {"name": "flow", "epochs": PHASES[data]}}
-    return {"stream": {"data": data, "classes_per_task": 2, "resplit": 0.2}, "learner": learner}
+    tables = {"stream": {"data": data, "classes_per_task": 2, "resplit": 0.2}, "learner": learner}
+    whole = Experiment.parse(tables, presets=False).tables()  # otherwise settings that were found before would enter
+    return {"stream": whole["stream"], "learner": whole["learner"]}
 
 
 def budget_of(data, method, kind):
     """Number of points in a round of a search; the total, including points tried by hand, is the same for all methods."""
-    total = sum(points for points, _ in ROUNDS.values())
+    total = ROUNDS["rows"][0]
     rest = total - ROUNDS["first"][0] - BY_HAND[data]
+    rows = {"prer-no-anchor": total - BEFORE[data], "prer-literal": POINTS_OF_LITERAL}
+    if kind == "rows":
+        return rows.get(method, total)
     return rest if (method, kind) == ("prer", "wider") else ROUNDS[kind][0]
 
 
 def sweeps(data, method, path, kind):
     """A round of a search, with a part for each optimiser."""
-    wider, budget, draw = kind == "wider", budget_of(data, method, kind), ROUNDS[kind][1]
+    wider, budget, draw = kind in ("wider", "rows"), budget_of(data, method, kind), ROUNDS[kind][1]
     optimisers, rates = (tuple(WIDER), WIDER) if wider else (OPTIMISERS[data], RATES)
     epochs = [EPOCHS[data] // n for n in ((4, 2, 1) if wider else (2, 1))]
-    folder = Path(__file__).parent / "search" / "paper" / ("wider" if wider else "")
-    draws = tomllib.loads((folder / f"{method}.toml").read_text())
+    draws = tomllib.loads((FOLDER / ("" if kind in ("first", "more") else kind) / f"{method}.toml").read_text())
+    above = {"stream": {"data": path, "validation": 0.2}, "seeds": list(SEEDS)}
+    if method == "prer-literal":  # everything else is stated
+        tables = merged(literal(data, {}), above, {})
+        yield Sweep.parse(tables | {"budget": budget, "random_seed": draw, "draws": draws})
+        return
     for number, optimiser in enumerate(optimisers):
         own = {"learner.lr": rates[optimiser], "learner.epochs": epochs} | draws
-        above = {"stream": {"data": path, "validation": 0.2}, "learner": {"optimiser": optimiser}, "seeds": list(SEEDS)}
         tables = merged(base(data, method), above, {})
+        tables["learner"] |= {"optimiser": optimiser} | SHORT.get(method, {})
         yield Sweep.parse(tables | {"budget": budget // len(optimisers), "random_seed": draw + number, "draws": own})
+
+
+def by_hand(data, path):
+    """The points that were tried by hand and may win, with the settings that all tries on a data set had."""
+    of_all = {"temperature": 0.8} if data == "cifar10" else {}
+    above = {"stream": {"data": path, "validation": 0.2}, "seeds": list(SEEDS), "learner": of_all}
+    tries = json.loads((FOLDER.parents[1] / "records" / "tries_paper.json").read_text())["tries"]
+    for name in BEST_BY_HAND[data]:
+        settings = [word.replace("epochs_flow", "density.epochs") for word in tries[name]["settings"]]
+        yield Experiment.parse(merged(base(data, "prer"), above, {}), settings)
+
+
+def points_of(options):
+    """The points of a round with the name of their search, and the settings that vary in each search."""
+    paths = dict(word.split("=", 1) for word in options.paths)
+    only = options.only.split(",") if options.only else []
+    methods = {"rows": (*ROWS, "prer-literal"), "hand": ("prer",)}.get(options.round, METHODS)
+    data_sets, methods = ([n for n in names if n in only] or names for names in (DATA, methods))
+    owner, keys = {}, {}
+    if options.round == "more":
+        methods = [method for method in methods if method != "prer"]
+    for method in sorted(methods, key=SLOW.index):
+        for data in reversed(data_sets):
+            name, path = f"{data}-{method}", paths.get(data, data)
+            if options.round == "hand":
+                owner |= {point.hash: (point, name) for point in by_hand(data, path)}
+                keys[name] = BY_HAND_KEYS
+                continue
+            for sweep in sweeps(data, method, path, options.round):
+                owner |= {point.hash: (point, name) for point in sweep.points()}
+                keys[name] = sweep.keys if method == "prer-literal" else ("learner.optimiser", *sweep.keys)
+    return owner, keys
 
 
 def search(options):
     """Run the missing points, and print and record the results."""
-    paths = dict(word.split("=", 1) for word in options.paths)
-    only = options.only.split(",") if options.only else []
-    chosen = [[n for n in names if n in only] or names for names in (DATA, METHODS)]
-    owner, keys = {}, {}
-    if options.round == "more":
-        chosen[1] = [method for method in chosen[1] if method != "prer"]
-    for method in sorted(chosen[1], key=SLOW.index):
-        for data in reversed(chosen[0]):
-            for sweep in sweeps(data, method, paths.get(data, data), options.round):
-                for point in sweep.points():
-                    owner[point.hash] = point, f"{data}-{method}"
-                keys[f"{data}-{method}"] = ("learner.optimiser", *sweep.keys)
-    found, begin = {name: [] for _, name in owner.values()}, time.perf_counter()
-    outcomes = Local(options.workers).run([point for point, _ in owner.values()], options.out)
-    for done, outcome in enumerate(outcomes, 1):
-        name = owner[outcome.experiment.hash][1]
-        found[name].append(entry_of(outcome, keys[name]))
-        print(f"{done}/{len(owner)} {name} {found[name][-1].get('accuracy')} {outcome.error}", flush=True)
-        if options.json:
+    owner, keys = points_of(options)
+    before = json.loads(options.json.read_text())["seconds"] if options.json and options.json.exists() else 0
+    found, begin = {name: [] for _, name in owner.values()}, time.perf_counter() - before
+    reached = run([point for point, _ in owner.values()], options.out, options.workers)
+    for done, (point, entry) in enumerate(reached, 1):
+        name = owner[point.hash][1]
+        found[name].append({"settings": settings_of(point, keys[name])} | entry)
+        print(f"{done}/{len(owner)} {name} {entry.get('accuracy')} {entry['error']}", flush=True)
+        if options.json and (done % 20 == 0 or done == len(owner)):
             write_record(options.json, found, len(owner), time.perf_counter() - begin)
     for name, entries in found.items():
         winner = ranked(entries)[0]
@@ -176,27 +235,33 @@ def write_files(records):
         for name, entries in json.loads(record.read_text())["searches"].items():
             found[name] += entries
     for data in DATA:
-        for method in METHODS:
-            won = ranked(found[f"{data}-{method}"] or [{"settings": {}}])[0]["settings"]
-            values = {key.partition(".")[2]: rounded(value) for key, value in won.items()}
+        points = found[f"{data}-prer"]
+        found[f"{data}-prer-no-anchor"] += [point for point in points if point["settings"]["learner.anchor"] == 0]
+        for method in (*METHODS, *ROWS):
+            won = won_by(found[f"{data}-{method}"])
             tables = {"name": f"{data}-{method}", "seeds": 5, "device": "auto"}
-            tables |= merged(base(data, method), {"learner": in_tables(values)}, {})
-            implied = IMPLIED if method == "prer" else {}
-            found_here = dict.fromkeys(values, "found by the search")
+            tables |= merged(base(data, method), {"learner": in_tables(won)}, {})
+            implied = IMPLIED if method in OF_PRER else {}
+            found_here = dict.fromkeys(won, "found by the search")
             file_of(data, method).write_text(remarked(tables, stated(data), implied, remarks_of(data) | found_here))
     for data in LITERAL:
-        write_literal(data)
+        won = won_by(found[f"{data}-prer-literal"])
+        tables = {"name": f"{data}-prer-literal", "seeds": 5, "device": "auto"} | literal(data, won)
+        remarks = remarks_of(data) | dict.fromkeys(won, "found by the search")
+        file_of(data, "prer-literal").write_text(remarked(tables, stated(data), IMPLIED, remarks))
 
 
-def write_literal(data):
-    """PRER with everything that the paper states or implies, and with the results of our search for the rest."""
-    says, tables = stated(data), base(data, "prer")
+def won_by(entries):
+    """The winner's settings of the learner, by dotted names."""
+    won = ranked(entries)[0]["settings"] if entries else {}
+    return {key.partition(".")[2]: rounded(value) for key, value in won.items()}
+
+
+def literal(data, found):
+    """PRER with everything that the paper states or implies, and what was found for the rest."""
     own = {"density", *(f.name for f in fields(PRERVariant))}
-    learner = in_tables({key: value for key, value in (says | IMPLIED).items() if key.partition(".")[0] in own})
-    learner["name"] = PRERVariant.name
-    tables = {"name": f"{data}-prer-literal", "seeds": 5, "device": "auto"} | merged(tables, {"learner": learner}, {})
-    found_for_ours = dict.fromkeys(("weight", "sparsity"), "found by the search, for ours")
-    file_of(data, "prer-literal").write_text(remarked(tables, says, IMPLIED, remarks_of(data) | found_for_ours))
+    says = {key: value for key, value in (stated(data) | IMPLIED).items() if key.partition(".")[0] in own}
+    return merged(base(data, "prer"), {"learner": in_tables(says | found) | {"name": PRERVariant.name}}, {})
 
 
 def in_tables(values):
@@ -213,7 +278,9 @@ def rounded(value):
 
 def remarked(tables, says, implied, others):
     """The experiment as TOML, with a remark on what the paper states or implies about each setting."""
-    what = "with all that the paper states" if tables["name"].endswith("literal") else "of the paper's Table 1"
+    method = tables["name"].partition("-")[2]
+    what = "of the paper's Table 1" if method in METHODS else "beside those of the paper's Table 1"
+    what = "with all that the paper states" if method == "prer-literal" else what
     lines = [f"# {tables['name']}, {what}. Where no remark follows a setting's meaning, the paper is silent."]
     table = ""
     for line in Experiment.parse(tables).to_toml().splitlines():
@@ -235,7 +302,7 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("paths", nargs="*", metavar="NAME=PATH")
     parser.add_argument("--only", help="data sets and methods, separated by commas")
-    parser.add_argument("--round", choices=ROUNDS, default="first", help="`more` is for all but PRER")
+    parser.add_argument("--round", choices=(*ROUNDS, "hand"), default="first", help="`more` is for all but PRER")
     parser.add_argument("--workers", type=int, default=os.cpu_count())
     parser.add_argument("--out", type=Path, default=Path("runs"))
     parser.add_argument("--json", type=Path)
