@@ -40,6 +40,7 @@ class PerSeed:
 
     def __init__(self, values: Tensor) -> None:
         self.values = values
+        self.any = bool(values.any())  # not later: a step that is captured must not ask the device
 
     def __mul__(self, loss: Tensor) -> Tensor:
         """The weighted loss [S]."""
@@ -49,7 +50,7 @@ class PerSeed:
 
     def __bool__(self) -> bool:
         """Whether any seed has the loss."""
-        return bool(self.values.any())
+        return self.any
 
 
 class AdamPerSeed(Adam):
