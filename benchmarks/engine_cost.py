@@ -62,40 +62,44 @@ def overhead(name, runs, seconds, workers=2):
         points = Sweep.read(file).points()
         if name == "ray":
             import_module("prer.sweeps.engines.ray").compute = task(seconds)
-        chosen = engine(name, workers)
+        before = time.perf_counter()
+        chosen = engine(name, workers)  # starts a cluster of Ray
         begin = time.perf_counter()
         outcomes = list(chosen.run(points, Path(folder, "runs")))
         took = time.perf_counter() - begin
     assert len(outcomes) == runs and not any(outcome.error for outcome in outcomes), outcomes[0].error
     ideal = runs * seconds / workers
     return {"runs": runs, "seconds of a run": seconds, "workers": workers, "seconds": round(took, 2)} | {
-        "overhead in percent": round(100 * (took - ideal) / ideal, 2)
+        "overhead in percent": round(100 * (took - ideal) / ideal, 2),
+        "seconds to start the engine, not included": round(begin - before, 2),
     }
 
 
-def idle_seconds():
-    """The seconds that all cores were idle so far, waiting for the disk included."""
-    ticks = Path("/proc/stat").read_text().split()[4:6]
-    return sum(map(int, ticks)) / os.sysconf("SC_CLK_TCK")
+def core_seconds():
+    """The seconds that all cores were idle (waiting for the disk included) and not idle so far."""
+    ticks = [int(x) / os.sysconf("SC_CLK_TCK") for x in Path("/proc/stat").read_text().split()[1:9]]
+    return ticks[3] + ticks[4], sum(ticks) - ticks[3] - ticks[4]
 
 
 def busy(runs):
-    """The share of the time that all cores work during a real sweep, in percent."""
+    """The share of the cores that a real sweep uses, in percent: of all their time, and of the time that other programs left."""
     with tempfile.TemporaryDirectory(prefix="prer-busy-") as folder:
         file = Path(folder, "sweep.toml")
         rates = [round(0.001 * (i + 1), 3) for i in range(runs)]
         file.write_text(SWEEP.format(rates=rates).replace("[axes]", "epochs = 100\n[axes]"))
         points = Sweep.read(file).points()
-        before, idle, begin = os.times(), idle_seconds(), time.perf_counter()
+        before, cores_before, begin = os.times(), core_seconds(), time.perf_counter()
         outcomes = list(engine("local").run(points, Path(folder, "runs")))
-        took, after, idle = time.perf_counter() - begin, os.times(), idle_seconds() - idle
+        took, after = time.perf_counter() - begin, os.times()
+        idle, working = (now - then for now, then in zip(core_seconds(), cores_before, strict=True))
     assert not any(outcome.error for outcome in outcomes)
-    used = after.children_user + after.children_system - before.children_user - before.children_system
-    cores = len(os.sched_getaffinity(0))
-    return {"runs": runs, "cores": cores, "seconds": round(took, 1)} | {
-        "CPU seconds of the workers": round(used, 1),
-        "cores busy with the sweep in percent": round(100 * used / took / cores, 1),
-        "cores busy with anything in percent": round(100 - 100 * idle / took / cores, 1),
+    used = sum(after[:4]) - sum(before[:4])
+    return {"runs": runs, "cores": len(os.sched_getaffinity(0)), "seconds": round(took, 1)} | {
+        "CPU seconds of the sweep": round(used, 1),
+        "CPU seconds of other programs": round(working - used, 1),
+        "idle seconds of the cores": round(idle, 1),
+        "cores busy with the sweep in percent": round(100 * used / (idle + working), 1),
+        "cores busy with the sweep, of the time that others left, in percent": round(100 * used / (used + idle), 1),
     }
 
 
