@@ -20,10 +20,19 @@ class Keeper:
     def __init__(self) -> None:
         self._copies: dict[str, dict[str, bytes]] = {}
         self._versions: dict[str, int] = {}
+        self._ended: set[str] = set()
 
     def keep(self, name: str, copy: Mapping[str, bytes], *, over: bool = True) -> None:
-        """Keep a copy; if not `over`, only if there is none yet."""
-        if over or name not in self._copies:
+        """Keep a copy; if not `over`, only if there is none yet.
+
+        After `forget`, copies are ignored: they come from another task of the run, of a command that was killed. A
+        command that wants the run again says so by `over=False`.
+        """
+        if not over:
+            self._ended.discard(name)
+        if name in self._ended:
+            return
+        if over or not self._copies.get(name):
             self._copies[name] = dict(copy)
             self._versions[name] = self._versions.get(name, 0) + 1
 
@@ -39,6 +48,11 @@ class Keeper:
     def forget(self, name: str) -> None:
         """Delete the copy of a run that has ended; its version stays."""
         self._copies[name] = {}
+        self._ended.add(name)
+
+    def ended(self, name: str) -> bool:
+        """Whether the command has the result of this run."""
+        return name in self._ended
 
 
 def packed(folder: Path) -> dict[str, bytes]:

@@ -30,6 +30,8 @@ from prer.sweeps.engines.worker import GRACE, Worker, end
 RETRIES = 10  # times that a task is started again after its worker or node was lost
 LOOK = 1.0  # seconds between two looks at the run folders
 KEEP = 2.0  # seconds between two looks for a new checkpoint
+PATIENCE = 90.0  # seconds; Ray takes a minute to end the tasks of a command outside the cluster that was killed
+LOST = (RayError, ConnectionError)  # the cluster does not answer; the latter outside the cluster
 
 
 class Ray(Engine):
@@ -62,6 +64,7 @@ class Ray(Engine):
         self._out = Path()
         self._waiting: deque[Watched] = deque()
         self._active: dict[Any, Watched] = {}  # by the reference of their tasks
+        self._lost: Exception | None = None
         self._lock, self._closed = Lock(), Event()
         self._thread = Thread(target=self._watch, daemon=True)
         self._thread.start()
@@ -70,26 +73,35 @@ class Ray(Engine):
         """Run an experiment as a task as soon as the cluster has room."""
         watched = Watched(experiment, RunFolder(experiment.path(out)))
         self._out = out.resolve()
+        try:
+            self._submit(watched)
+        except LOST as error:
+            self._lose(error, watched)
+        return watched.future
+
+    def _submit(self, watched: Watched) -> None:
+        if self._lost:  # otherwise Ray would start a cluster of its own
+            raise self._lost
         if self.apart:
             self._keeper = self._keeper or keeper_of(self._out)
             self._keeper.keep.remote(watched.run.path.name, packed(watched.run.path), over=False)
         with self._lock:
             self._waiting.append(watched)
         self._fill()
-        return watched.future
 
     def close(self) -> None:
         """Cancel the tasks, wait until their runs are saved, and leave the cluster."""
         self._closed.set()
         self._thread.join()
-        tasks = list(self._active)
-        for task in tasks:
-            ray.cancel(task)
-        if tasks:
-            ray.wait(tasks, num_returns=len(tasks), timeout=2 * GRACE)
-        if self._keeper:
-            self._collect()
-            ray.kill(self._keeper)
+        with suppress(*LOST):
+            tasks = list(self._active)
+            for task in tasks:
+                ray.cancel(task)
+            if tasks:
+                ray.wait(tasks, num_returns=len(tasks), timeout=2 * GRACE)
+            if self._keeper:
+                self._collect()
+                ray.kill(self._keeper)
         ray.shutdown()
 
     def needs(self, experiment: Experiment) -> dict[str, Any]:
@@ -103,16 +115,28 @@ class Ray(Engine):
         """Start tasks while there may be more."""
         with self._lock:
             while self._waiting and (self.workers is None or len(self._active) < self.workers):
-                watched = self._waiting.popleft()
+                watched = self._waiting[0]
                 about = {"name": watched.experiment.folder, "max_retries": RETRIES} | self.needs(watched.experiment)
                 known = (watched.experiment.to_toml(), self._keeper or str(self._out), self.options, str(Path.cwd()))
                 self._active[self._task.options(**about).remote(*known)] = watched
+                self._waiting.popleft()
 
     def _watch(self) -> None:
         try:
             self._serve()
-        except RayError as error:
-            for watched in [*self._active.values(), *self._waiting]:
+        except LOST as error:
+            self._lose(error)
+
+    def _lose(self, error: Exception, *submitted: Watched) -> None:
+        """Fail all runs that have not ended, and use the cluster no more."""
+        with self._lock:
+            self._lost = error
+            left = [*submitted, *self._active.values(), *self._waiting]
+            self._active.clear()
+            self._waiting.clear()
+            self._keeper = None
+        for watched in left:
+            if not watched.future.done():
                 watched.future.set_exception(RunError(f"the Ray cluster is lost: {error}"))
 
     def _serve(self) -> None:
@@ -184,7 +208,10 @@ def compute_apart(toml: str, keeper: Any, options: Sequence[str], cwd: str) -> s
     """Run an experiment in a folder of this node, from the copy that the actor keeps, and keep newer copies there."""
     with TemporaryDirectory(prefix="prer-runs-") as out:
         run = Path(out, Experiment.parse_run(tomllib.loads(toml)).folder)
-        unpack(run, ray.get(keeper.kept.remote(run.name)))
+        copy, finished = ray.get([keeper.kept.remote(run.name), keeper.ended.remote(run.name)])
+        if finished:  # by a task of a command that was killed
+            return ""
+        unpack(run, copy)
         ended = Event()
 
         def keep() -> None:
@@ -214,9 +241,9 @@ def compute(toml: str, out: str, options: Sequence[str], cwd: str) -> str:
         os.chdir(cwd)
     experiment = Experiment.parse_run(tomllib.loads(toml))
     run = RunFolder(experiment.path(Path(out)))
-    patience = time.monotonic() + 2 * GRACE
+    patience = time.monotonic() + PATIENCE
     while run.path.exists() and run.running() and time.monotonic() < patience:
-        time.sleep(PAUSE)  # the process of a task that was killed is saving the run
+        time.sleep(PAUSE)  # the process of a task that was lost goes on, or is saving the run
     with TemporaryDirectory(prefix="prer-run-") as folder:
         file = Path(folder, f"{experiment.folder}.toml")
         file.write_text(toml, "utf-8")

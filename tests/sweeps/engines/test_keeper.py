@@ -61,3 +61,14 @@ def test_the_newest_copy_is_kept_and_given_once():
     assert kept.newer({"a": 1, "b": 1}) == {"a": (2, {"x": b"3"})} and kept.kept("a") == {"x": b"3"}
     kept.forget("a")
     assert kept.kept("a") == kept.kept("c") == {} and kept.newer({"a": 2, "b": 1}) == {}
+
+
+def test_a_run_that_has_ended_takes_no_copies_until_a_command_wants_it_again():
+    kept = Keeper()
+    kept.keep("a", {"result.json": b"{}"})
+    kept.forget("a")
+    kept.keep("a", {"x": b"1"})  # by another task of this run, of a command that was killed
+    assert kept.ended("a") and not kept.kept("a")
+    kept.keep("a", {}, over=False)  # its folder was deleted
+    kept.keep("a", {"x": b"2"})
+    assert not kept.ended("a") and kept.kept("a") == {"x": b"2"}

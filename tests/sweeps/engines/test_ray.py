@@ -21,8 +21,9 @@ from prer.runs.checkpoint import Checkpoint
 from prer.runs.folder import RunFolder
 from prer.runs.run import execute
 from prer.sweeps.engines import engine
+from prer.sweeps.engines.watched import started
 
-pytest.importorskip("ray")
+exceptions = pytest.importorskip("ray.exceptions")
 pytestmark = pytest.mark.usefixtures("no_terminal")
 LONG = BASE + '[axes]\n"learner.epochs" = [250]\n'
 
@@ -30,11 +31,14 @@ LONG = BASE + '[axes]\n"learner.epochs" = [250]\n'
 @pytest.fixture(scope="module")
 def cluster():
     """The environment that leads to a cluster of one node with two cores, and lets others not use it."""
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port = free.getsockname()[1]
+    with socket.socket() as free, socket.socket() as other:
+        ports = []
+        for one in (free, other):
+            one.bind(("127.0.0.1", 0))
+            ports.append(one.getsockname()[1])
+    port, outside = ports
     start = ["start", "--block", "--head", f"--port={port}", "--include-dashboard=false", "--disable-usage-stats"]
-    start += ["--num-cpus=2", "--object-store-memory=80000000"]
+    start += ["--num-cpus=2", "--object-store-memory=80000000", f"--ray-client-server-port={outside}"]
     with TemporaryDirectory(prefix="ray-") as folder:  # a short path, as it holds sockets
         Path(folder, "token").write_text(secrets.token_hex(32))
         auth = {"RAY_AUTH_MODE": "token", "RAY_AUTH_TOKEN_PATH": f"{folder}/token"}
@@ -43,7 +47,7 @@ def cluster():
         with subprocess.Popen(command, env=environment(**auth), **pipes) as running:
             while "--block" not in running.stdout.readline():  # the last lines say what it means
                 assert running.poll() is None
-            yield auth | {"RAY_ADDRESS": f"127.0.0.1:{port}"}
+            yield auth | {"RAY_ADDRESS": f"127.0.0.1:{port}", "OUTSIDE": f"ray://127.0.0.1:{outside}"}
             running.terminate()
 
 
@@ -116,6 +120,23 @@ def test_without_a_shared_folder_ctrl_c_leaves_a_run_that_any_engine_resumes(beg
     assert Checkpoint(folder.path / "checkpoint").read() is not None
 
 
+@pytest.mark.parametrize("more", [(), pytest.param(("--apart",), marks=pytest.mark.slow)])
+def test_from_outside_the_cluster_a_command_that_was_killed_goes_on(begun, cluster, monkeypatch, more):
+    monkeypatch.setenv("PRER_CHECKPOINT_SECONDS", "1")
+    (point,) = sweep(LONG).points()
+    folder, options = RunFolder(point.path(Path("runs"))), ("--address", cluster["OUTSIDE"], *more)
+    running = begun(*options)
+    while Checkpoint(folder.path / "checkpoint").read() is None:  # or a copy
+        time.sleep(0.05)
+        assert running.poll() is None
+    first = started(folder)
+    running.kill()  # Ray lets its task go on for a minute
+    assert begun(*options).wait(120) == 0
+    assert more or started(folder) == first
+    assert folder.result["digest"] == execute(point, Path("here")).result["digest"]
+    assert not (folder.path / "checkpoint").exists() and (folder.path / "model/model.json").exists()
+
+
 def test_ctrl_c_ends_tasks_and_their_runs_are_saved(begun):
     (point,) = sweep(LONG, "learner.epochs=1000000").points()
     folder, running = RunFolder(point.path(Path("runs"))), begun("learner.epochs=1000000")
@@ -152,27 +173,29 @@ def test_runs_need_a_core_a_share_of_a_gpu_and_what_is_asked_for(no_cluster):
     there.close()
 
 
-def test_no_more_runs_than_workers_are_tasks_and_a_lost_cluster_fails_them_all(no_cluster, monkeypatch):
-    from ray.exceptions import RayError
-
+@pytest.mark.parametrize("kind", [exceptions.RayError, ConnectionError])
+def test_no_more_runs_than_workers_are_tasks_and_a_lost_cluster_fails_them_all(no_cluster, monkeypatch, kind):
     from prer.sweeps.engines import ray
 
     started, lost = [], Event()
 
     def wait(tasks, **about):
         if lost.wait(0.01):
-            raise RayError("it is gone")
+            raise kind("it is gone")
         return [], tasks
 
     task = SimpleNamespace(remote=lambda *about: started.append(about) or len(started))
     monkeypatch.setattr(ray.ray, "wait", wait)
-    monkeypatch.setattr(ray.ray, "cancel", lambda task: None, raising=False)
     monkeypatch.setattr(ray.ray, "remote", lambda kind: SimpleNamespace(options=lambda **about: task))
     there = no_cluster(2)
     futures = [there.submit(point, Path("runs")) for point in sweep(GRID).points()]
     assert len(futures) == 4 and len(started) == 2 and not any(future.done() for future in futures)
     lost.set()
     assert {str(future.exception(timeout=10)) for future in futures} == {"the Ray cluster is lost: it is gone"}
+    (late, *_) = sweep(GRID).points()
+    assert str(there.submit(late, Path("runs")).exception()) == "the Ray cluster is lost: it is gone"
+    there.close()  # asks the cluster for nothing
+    assert len(started) == 2
 
 
 def test_no_cluster_at_an_address_is_a_sentence(monkeypatch):
