@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TypeVar
 
+from prer.paper.table1 import OF_TEST
 from prer.paper.tables import Cell, Table
 
 T = TypeVar("T")
@@ -24,9 +25,9 @@ def beside_the_paper(rows: Sequence[Sequence[str]]) -> list[str]:
     lines, columns = [], rows[0][1:]
     for label, *words in rows:
         method, _, what = label.rpartition(", ")
-        if method.startswith("PRER") and what == "verdict":
+        if method.startswith("PRER") and what == OF_TEST:
             of_word = grouped((word, column) for word, column in zip(words, columns, strict=True) if word != "-")
-            lines += [f"{method}, our numbers against the paper's: {listed(of_word)}."] if of_word else []
+            lines += [f"{method}, our numbers against the paper's ({OF_TEST}): {listed(of_word)}."] if of_word else []
     return lines
 
 
@@ -40,7 +41,7 @@ def against_the_others(rows: Sequence[Sequence[str]]) -> list[str]:
             of_metrics = (
                 f"{column.rpartition(' ')[2]} {listed(grouped(of_column[column]), ', ')}" for column in columns
             )
-            lines.append(f"{own} against the others on {data}: {'; '.join(of_metrics)}.")
+            lines.append(f"{own} against the others on {data} (corrected t-test): {'; '.join(of_metrics)}.")
     return lines
 
 
@@ -51,7 +52,7 @@ def of_claims(claims: Table) -> Table:
         verdicts.setdefault(str(claim), {})[str(data)] = verdict
     names = list(dict.fromkeys(str(row[1]) for row in claims.rows))
     rows = [[claim, *(of_claim.get(name, "-") for name in names)] for claim, of_claim in verdicts.items()]
-    return Table("verdicts", "Verdicts on the paper's claims", ["claim", *names], rows)
+    return Table("verdicts", "Verdicts on the paper's claims, corrected t-test", ["claim", *names], rows)
 
 
 def grouped(pairs: Iterable[tuple[str, T]]) -> dict[str, list[T]]:

@@ -19,11 +19,12 @@ from prer.sweeps.engines.base import Outcome
 METRICS = {"bwt": "BWT", "accuracy": "Accuracy"}
 Outcomes = Mapping[Key, Outcome]
 VERDICT = (
-    f"Verdicts by Welch's t-test of each number: *above* or *below* means a significant difference (p < {LEVEL}), *no "
-    "difference found* means none. *Other data* means that we had only a part of the paper's data set. The test takes "
-    "the seeds as independent, although they split the same images."
+    "Welch's t-test compares each number with the paper's: *above* or *below* means a significant difference (p < "
+    f"{LEVEL}), *no difference found* means none. *Other data* means that we had only a part of the paper's data "
+    "set. The test takes the seeds as independent, although they split the same images."
 )
 CHOSEN = "The settings of every method were chosen by Accuracy on validation data, not by BWT."
+OF_TEST = "Welch's t-test"  # of a row with verdicts
 MOST = 40  # characters of an error in a cell; a note has all of it
 
 
@@ -42,8 +43,9 @@ def with_rows(outcomes: Outcomes) -> Outcomes:
 
 
 def title_of(method: str, outcome: Outcome | None) -> str:
-    """The title of a method; PRER's says whether the anchor, which is not in the paper, is used."""
-    anchored = outcome is not None and getattr(outcome.experiment.learner, "anchor", 0)
+    """The title of a method; that of PRER with the paper's labels says whether the anchor, which is ours, is used."""
+    learner = None if outcome is None else outcome.experiment.learner
+    anchored = getattr(learner, "anchor", 0) and getattr(learner, "labels", "") != "distilled"
     return TITLES.get(method, method) + (" + anchor" if anchored else "")
 
 
@@ -54,9 +56,13 @@ def titles_of(outcomes: Outcomes) -> dict[str, str]:
 
 def spread(outcomes: Outcomes) -> str:
     """What the numbers of a table are, and over how many seeds."""
+    return f"mean ± standard deviation (n - 1){over(outcomes)}"
+
+
+def over(outcomes: Outcomes) -> str:
+    """How many seeds the runs have, as in " over 5/20 seeds"; empty if no run has a result."""
     seeds = {len(result["seeds"]) for result in map(result_of, outcomes.values()) if result}
-    count = f" over {'/'.join(map(str, sorted(seeds)))} seed{'' if seeds == {1} else 's'}" if seeds else ""
-    return f"mean ± standard deviation (n - 1){count}"
+    return f" over {'/'.join(map(str, sorted(seeds)))} seed{'' if seeds == {1} else 's'}" if seeds else ""
 
 
 def result_of(outcome: Outcome | None) -> dict[str, Any] | None:
@@ -104,7 +110,7 @@ def _main(request: Request, outcomes: Outcomes, data: Sequence[str], methods: Se
         if method not in (*METHODS, PLAIN, EXTRA):
             rows.append([title, *ours])
             continue
-        rows += [[title, *ours], *paper, [f"{title}, difference", *apart], [f"{title}, verdict", *verdict]]
+        rows += [[title, *ours], *paper, [f"{title}, difference", *apart], [f"{title}, {OF_TEST}", *verdict]]
     caption = f"Table 1: BWT and Accuracy in points and per cent, {spread(outcomes)}"
     impossible = [m for m in methods for name in data if _impossible(name, m) and m in METHODS]
     notes = [VERDICT, *(["* BWT and Accuracy contradict each other; see the diagonal."] if impossible else [])]
@@ -177,3 +183,15 @@ def values_of(outcome: Outcome | None, metric: str) -> list[float] | None:
     result = result_of(outcome)
     values = result[metric]["values"] if result else []
     return None if len(values) < 2 or None in values else values
+
+
+def paired(first: Outcome | None, second: Outcome | None, metric: str) -> tuple[list[float], list[float]]:
+    """A metric of the seeds that both runs have, in the same order; empty with fewer than two such seeds."""
+    of_first, of_second = _by_seed(first, metric), _by_seed(second, metric)
+    common = [seed for seed in of_first if seed in of_second]
+    return ([of_first[seed] for seed in common], [of_second[seed] for seed in common]) if len(common) > 1 else ([], [])
+
+
+def _by_seed(outcome: Outcome | None, metric: str) -> dict[int, float]:
+    result, values = result_of(outcome), values_of(outcome, metric)
+    return dict(zip(result["seeds"], values, strict=True)) if result and values else {}
