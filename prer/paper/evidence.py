@@ -12,7 +12,7 @@ from prer.paper import METHODS, rules
 from prer.paper.plan import NOT_RUN
 from prer.paper.published import TITLES
 from prer.paper.rules import FAILS, HOLDS, OPEN, Both
-from prer.paper.table1 import METRICS, missing, result_of, title_of, values_of
+from prer.paper.table1 import METRICS, missing, paired, result_of, title_of, values_of
 from prer.paper.table2 import stored_bytes
 from prer.paper.tables import Probability
 from prer.paper.variants import OURS, agreement_of
@@ -31,7 +31,7 @@ class Evidence:
     """The evidence on one data set.
 
     Attributes:
-        runs: outcomes of variants (five seeds) and of methods (twenty), by name.
+        runs: outcomes of variants and of methods, by name.
         costs: outcomes of methods, one seed each, alone on the machine.
         against: PRER against each other method by metric, as in the table of significance.
         pairs: comparisons that claims need, one Holm family over both metrics; only those that have run.
@@ -49,7 +49,7 @@ class Evidence:
 
 def judged(runs: Mapping[str, Outcome], pairs: Sequence[Pair], overlap: float = 0.0) -> dict[Pair, Both]:
     """Comparisons of the pairs in which both have run, Holm-corrected over all pairs and both metrics."""
-    values = {(a, b, m): (values_of(runs.get(a), m), values_of(runs.get(b), m)) for a, b in pairs for m in METRICS}
+    values = {(a, b, m): paired(runs.get(a), runs.get(b), m) for a, b in pairs for m in METRICS}
     tests = compared(values, overlap)
     return {(a, b): Both(*(tests[a, b, m] for m in METRICS)) for a, b in pairs if (a, b, "bwt") in tests}
 
@@ -79,7 +79,7 @@ def _lacking(outcomes: Mapping[str, Outcome]) -> str:
 
 def _listed(evidence: Evidence, pairs: Sequence[Pair]) -> str:
     return "; ".join(
-        f"{TITLES.get(a, a)} - {TITLES.get(b, b)}: "
+        f"{TITLES.get(a, a)} - {TITLES.get(b, b)}, {len(paired(evidence.runs[a], evidence.runs[b], 'bwt')[0])} seeds: "
         + ", ".join(compared_by(label, c) for label, c in zip(METRICS.values(), evidence.pairs[a, b], strict=True))
         for a, b in pairs
     )
@@ -104,9 +104,12 @@ def by_share(evidence: Evidence, *pairs: Pair) -> Verdict:
     text, reason = by(rules.better)(evidence, *pairs)
     if not text:
         return text, reason
-    bwt = {name: values_of(evidence.runs[name], "bwt") or [] for pair in pairs for name in pair}
-    shares = [compare(bwt[a], [(1 - MUCH) * value for value in bwt[b]], evidence.overlap) for a, b in pairs]
-    gone = ", ".join(f"{TITLES[a]} {100 * (1 - np.mean(bwt[a]) / np.mean(bwt[b])):.0f} %" for a, b in pairs)
+    bwt = [paired(evidence.runs[a], evidence.runs[b], "bwt") for a, b in pairs]
+    shares = [compare(of_a, [(1 - MUCH) * value for value in of_b], evidence.overlap) for of_a, of_b in bwt]
+    gone = ", ".join(
+        f"{TITLES[a]} {100 * (1 - np.mean(of_a) / np.mean(of_b)):.0f} %"
+        for (a, _), (of_a, of_b) in zip(pairs, bwt, strict=True)
+    )
     return f"share of Naive's forgetting removed: {gone}", rules.little(shares)
 
 
@@ -121,7 +124,7 @@ def of_samples(variant: str) -> Callable[..., Verdict]:
         if samples is None or len(samples) != len(real):
             return "", "unknown"
         c = compare(samples, real, evidence.overlap)
-        interval = f", 95 % interval from {c.low:+.1f} to {c.high:+.1f}" if len(real) > 1 else ""
+        interval = f", 95 % interval from {c.low:+.1f} to {c.high:+.1f}, {len(real)} seeds" if len(real) > 1 else ""
         text = f"samples {np.mean(samples):.1f} %, test images {np.mean(real):.1f} % ({c.difference:+.1f}{interval})"
         return text, rules.apart(c)
 
@@ -167,7 +170,7 @@ def of_spread(evidence: Evidence) -> Verdict:
     if len(own) < 2:
         return "", OPEN
     text = ", ".join(f"{TITLES[m]} {spread(values)['std']:.2f}" for m, values in others.items())
-    return f"standard deviation {spread(own)['std']:.2f}; {text}", rules.steadier(own, others)
+    return f"Levene's test; standard deviation {spread(own)['std']:.2f}; {text}", rules.steadier(own, others)
 
 
 class Cost(NamedTuple):

@@ -5,14 +5,14 @@ from __future__ import annotations
 import json
 import tomllib
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from typing import Any
 
 import numpy as np
 
 from prer.learners.base import Learner
-from prer.paper import LITERAL, file_of
-from prer.paper.plan import EXTRA, Key, Request, data_of, those
+from prer.paper import ABLATION, LITERAL, file_of
+from prer.paper.plan import EXTRA, SIGNIFICANCE_SEEDS, Key, Request, data_of, those
 from prer.paper.significance import TESTS
 from prer.paper.table1 import (
     METRICS,
@@ -20,10 +20,10 @@ from prer.paper.table1 import (
     cell_of,
     failures,
     overlap_of,
+    paired,
     result_of,
     spread,
     title_of,
-    values_of,
 )
 from prer.paper.tables import Cell, Probability, Table, Value
 from prer.runs import metrics as evaluation
@@ -54,7 +54,7 @@ class Variant:
 
 VARIANTS = (
     Variant(OURS, "nothing, as in Table 1"),
-    Variant("no-anchor", "PRER: no pull on new samples, which is ours", ("learner.anchor=0",)),
+    Variant("no-anchor", "no anchor, which is ours: no pull on new samples", ("learner.anchor=0",)),
     Variant("no-r", "no pull on old samples", ("learner.weight=0",)),
     Variant("augment-only", "neither pull: old samples only augment", ("learner.weight=0", "learner.anchor=0")),
     Variant("regularise-only", "old samples do not augment", ("learner.augment=false",)),
@@ -81,12 +81,19 @@ VARIANTS = (
         "no-class-prior", "every coupling sees the class, the prior does not", ("learner.density.class_prior=false",)
     ),
     Variant(
-        "first-and-prior", "only the first coupling and the prior see the class", ("learner.density.condition=first",)
+        "first-and-prior",
+        "only the coupling next to the data and the prior see the class",
+        ("learner.density.condition=first",),
     ),
     Variant(
         "condition-first",
-        "only the first coupling sees the class",
+        "only the coupling next to the data sees the class",
         ("learner.density.condition=first", "learner.density.class_prior=false"),
+    ),
+    Variant(
+        "condition-last",
+        "only the coupling next to the noise sees the class",
+        ("learner.density.condition=last", "learner.density.class_prior=false"),
     ),
     Variant(
         "temperature",
@@ -99,28 +106,50 @@ VARIANTS = (
     Variant("slow-flow", "the paper's rate for the flow", ("learner.density.lr=1e-4", "learner.density.decay=false")),
     Variant("running-norm", "the paper's norm in the flow", ("learner.norm=running",)),
     Variant(
-        "joint",
+        "one-phase",
         "one phase instead of three, with the longest one's epochs",
         ("learner.schedule=joint",),
         lambda ours: {"epochs_autoencoder": max(ours["epochs_autoencoder"], ours["density"]["epochs"], ours["epochs"])},
     ),
-    Variant("literal", "all that the paper states at once"),
-    Variant("literal-no-r", "the same without R", ("learner.weight=0",)),
+    Variant("literal", "all that the paper states at once; the coupling next to the data sees the class"),
+    Variant("literal-no-r", "literal without R", ("learner.weight=0",)),
+    Variant(
+        "literal-last",
+        "literal, but the coupling next to the noise sees the class",
+        ("learner.density.condition=last",),
+    ),
 )
 NAMES = tuple(variant.name for variant in VARIANTS)
+# The rows that carry the conclusions, with as many seeds as the table of significance; others have those of their file.
+KEY = (OURS, "no-anchor", "no-r", "augment-only", "anchor-only", "neither", "gaussian", "literal", "literal-no-r")
+CONDITION = (
+    "What the flow knows of the class can change BWT only through p(z), the distribution of all samples together. "
+    "Phase 1 does not see the classes of samples of the past: they are reconstructed, and R compares their "
+    "embeddings, both without labels (labels-auxiliary is the exception). A new head learns from new samples alone, "
+    "and old heads are frozen. The class of a sample matters where it is used as a sample of its class: in `prer "
+    "sample`, for a head that several tasks share, and for a head that grows"
+)
 
 
 def experiments(request: Request) -> dict[Key, Experiment]:
-    """Ours and each requested variant, on data sets that have a literal file."""
+    """Ours and each requested variant on the data sets of the ablation."""
     if "prer" not in request.methods() and not any(name in NAMES for name in request.only):
         return {}
     asked = [name for name in request.only if name in NAMES]
     chosen = [variant for variant in VARIANTS if not asked or variant.name in (OURS, *asked)]
-    return {(data, v.name): _experiment(request, data, v) for data in request.data(LITERAL) for v in chosen}
+    return {(data, v.name): _experiment(request, data, v) for data in request.data(ABLATION) for v in chosen}
 
 
 def _experiment(request: Request, data: str, variant: Variant) -> Experiment:
+    """A variant's experiment; one that is the same as ours has our seeds, and so is the same run."""
     ours = request.experiment(data, "prer")
+    found = _changed(request, data, variant, ours)
+    if request.seeds or request.fast or not (variant.name in KEY or found.hash == ours.hash):
+        return found
+    return replace(found, seeds=tuple(range(SIGNIFICANCE_SEEDS)))
+
+
+def _changed(request: Request, data: str, variant: Variant, ours: Experiment) -> Experiment:
     if variant.name == "pixels":
         return _pixels(data, ours)
     if variant.name.startswith("literal"):
@@ -168,18 +197,22 @@ def tables(request: Request, outcomes: Outcomes, asked: Collection[Key] = ()) ->
                 same = variant != OURS and outcome.experiment.hash == outcomes[name, OURS].experiment.hash
                 own = f"{title_of('prer', outcome)}: " if variant == OURS else ""
                 question = own + questions[variant] + (", as ours has it" if same else "")
-                cells = [c for metric in METRICS for c in _cells(outcome, variant, metric, tests[metric])]
+                result = result_of(outcome)
+                cells: list[Cell] = [Value(len(result["seeds"]), digits=0) if result else "-"]
+                cells += [c for metric in METRICS for c in _cells(outcome, variant, metric, tests[metric])]
                 rows.append([request.title(name), variant, question, *cells, _kept(outcome)])
-    columns = ["data", "variant", "what is changed"]
+    columns = ["data", "variant", "what is changed", "seeds"]
     columns += [
         f"{label}{part}" for label in METRICS.values() for part in ("", ", difference", ", p plain", ", p corrected")
     ]
     columns += ["samples of their class, %"]
     notes = [
-        f"Differences are variant minus ours. {TESTS}. Each p is adjusted by Holm's method over all variants that "
-        "have run on a data set, for each metric by itself. The claims below are another family: the pairs that they "
-        "name, both metrics together. Samples of their class: the share of the samples of the memory that the head of "
-        "their task takes for the class that was asked for, after the last task, mean of the classes; chance is 50 %.",
+        f"Differences are variant minus ours, over the seeds that both have. {TESTS}. Each p is adjusted by Holm's "
+        "method over all variants that have run on a data set, for each metric by itself. The claims below are "
+        "another family: the pairs that they name, both metrics together. Samples of their class: the share of the "
+        "samples of the memory that the head of their task takes for the class that was asked for, after the last "
+        "task, mean of the classes; chance is 50 %.",
+        f"{CONDITION}.",
     ]
     notes += [*request.remarks(data), *failures(request, shown)]
     caption = f"PRER with one thing changed at a time, {spread(shown)}"
@@ -203,9 +236,9 @@ def _kept(outcome: Outcome) -> Cell:
 
 def comparisons(outcomes: Outcomes, data: str, metric: str, overlap: float = 0.0) -> dict[str, Comparison]:
     """The variants against ours on a data set; only those that have run and differ from ours."""
-    ours, own = values_of(outcomes[data, OURS], metric), outcomes[data, OURS].experiment.hash
-    others = {v: o for (name, v), o in outcomes.items() if name == data and o.experiment.hash != own}
-    return compared({variant: (values_of(outcome, metric), ours) for variant, outcome in others.items()}, overlap)
+    ours = outcomes[data, OURS]
+    others = {v: o for (name, v), o in outcomes.items() if name == data and o.experiment.hash != ours.experiment.hash}
+    return compared({variant: paired(outcome, ours, metric) for variant, outcome in others.items()}, overlap)
 
 
 def agreement_of(folder: RunFolder) -> list[float] | None:

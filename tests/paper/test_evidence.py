@@ -1,5 +1,7 @@
 """Evidence of runs with known numbers, and the verdict of each judge."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from support.fake_runs import fake_run_of
@@ -47,13 +49,17 @@ def of(runs=(), costs=(), against=None, pairs=()):
 
 
 def test_pairs_that_have_run_are_one_holm_family_over_both_metrics(made, failed):
-    runs = {"ours": made("ours", 92, -1), "joint": made("joint", 91, -2, 3), "gaussian": made("gaussian", 91.9, -1, 2)}
+    runs = {
+        "ours": made("ours", 92, -1),
+        "one-phase": made("one-phase", 91, -2, 3),
+        "gaussian": made("gaussian", 91.9, -1, 2),
+    }
     runs["er"] = failed
-    pairs = [("ours", "joint"), ("gaussian", "ours"), ("ours", "er"), ("ours", "pixels")]
+    pairs = [("ours", "one-phase"), ("gaussian", "ours"), ("ours", "er"), ("ours", "pixels")]
     found = judged(runs, pairs)
     assert list(found) == pairs[:2]
     tests = [c for pair in found.values() for c in pair]
-    values = {name: runs[name].folder.result for name in ("ours", "joint", "gaussian")}
+    values = {name: runs[name].folder.result for name in ("ours", "one-phase", "gaussian")}
     expected = [
         compare(values[a][metric]["values"], values[b][metric]["values"]).p
         for a, b in pairs[:2]
@@ -62,21 +68,29 @@ def test_pairs_that_have_run_are_one_holm_family_over_both_metrics(made, failed)
     assert [c.p for c in tests] == expected and [c.adjusted for c in tests] == holm(expected)
 
 
+def test_a_pair_is_compared_over_the_seeds_that_both_have(made):
+    runs = {"ours": made("ours", 92, -1, noise=MANY), "one-phase": made("one-phase", 91, -2, noise=MANY[:5] ** 2)}
+    (found,) = judged(runs, [("ours", "one-phase")]).values()
+    values = [run.folder.result["bwt"]["values"][:5] for run in runs.values()]
+    assert found.bwt == replace(compare(*values), adjusted=found.bwt.adjusted)
+
+
 def test_a_rule_is_applied_to_the_comparisons_and_they_are_listed(made):
-    pairs = [("ours", "joint"), ("gem", "joint")]
-    runs = {"ours": made("ours", 92, 0), "joint": made("joint", 90, -1, 0.5), "gem": made("gem", 93, 0)}
+    pairs = [("ours", "one-phase"), ("gem", "one-phase")]
+    runs = {"ours": made("ours", 92, 0), "one-phase": made("one-phase", 90, -1, 0.5), "gem": made("gem", 93, 0)}
     text, word = by(rules.better)(of(runs, pairs=pairs), *pairs)
     assert word == HOLDS
-    assert text.startswith("ours - joint: BWT +1.00 (better, p <0.001), Accuracy +2.") and "; GEM - joint: " in text
+    assert text.startswith("ours - one-phase, 5 seeds: BWT +1.00 (better, p <0.001), Accuracy +2.")
+    assert "; GEM - one-phase, 5 seeds: " in text
     assert by(lambda *both: "as many" if len(both) == 2 else "other")(of(runs, pairs=pairs), *pairs)[1] == "as many"
 
 
 def test_without_a_run_the_reason_is_the_verdict(made, failed):
     runs = {"ours": made("ours"), "er": failed}
     judge = by(rules.better)
-    assert judge(of(runs), ("ours", "joint")) == ("", NOTHING)
+    assert judge(of(runs), ("ours", "one-phase")) == ("", NOTHING)
     assert judge(of(runs), ("ours", "er")) == ("", "failed: the loss became nan")
-    assert judge(of(runs), ("ours", "er"), ("joint", "er")) == ("", "failed: the loss became nan; -")
+    assert judge(of(runs), ("ours", "er"), ("one-phase", "er")) == ("", "failed: the loss became nan; -")
     assert judge(of(runs), ("ours", "ours")) == ("", OPEN)  # both have run, and there is no comparison
 
 
@@ -170,7 +184,11 @@ def test_accuracy_is_judged_against_the_best_mean(every):
 
 def test_the_spread_of_prer_is_judged_against_the_others(every, made):
     text, word = evidence.of_spread(of(every))
-    assert word == HOLDS and text.startswith("standard deviation 0.01; ") and text.count(",") == len(METHODS) - 2
+    assert (
+        word == HOLDS
+        and text.startswith("Levene's test; standard deviation 0.01; ")
+        and text.count(",") == len(METHODS) - 2
+    )
     assert evidence.of_spread(of(every | {"prer": made("prer", spread=100, noise=MANY)}))[1] == FAILS
     assert evidence.of_spread(of({name: made(name, noise=MANY[:1]) for name in METHODS})) == ("", OPEN)
 

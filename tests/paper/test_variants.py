@@ -1,37 +1,92 @@
 """Variants of PRER: each changes one thing, and stands beside ours."""
 
+from itertools import product
+
 import numpy as np
 import pytest
 from support.fake_runs import fake_run_of
 from support.paper import BWTS, DIAGONALS, MNIST, cells
 
 from prer.migration import SWITCHES
-from prer.paper import table1, variants
+from prer.paper import ABLATION, plan, table1, variants
 from prer.paper.plan import Request
 from prer.paper.reproduce import existing
 from prer.runs.learn import learn
+from prer.runs.significance import compare
 
 
 def test_the_ablation_has_every_variant_beside_ours(tmp_path):
     of = {variant: experiment for (_, variant), experiment in variants.experiments(MNIST).items()}
     health = [{"event": "health", "task": 4, "class": c, "agreement": [0.99, 0.98, 1.0]} for c in (0, 1)]
     fake_run_of(tmp_path, of["ours"], DIAGONALS, BWTS, health)
-    fake_run_of(tmp_path, of["joint"], DIAGONALS - np.array([1, 1.1, 0.9]), BWTS)
+    fake_run_of(tmp_path, of["one-phase"], DIAGONALS - np.array([1, 1.1, 0.9]), BWTS)
     half = [event | {"agreement": [0.5, 0.52, 0.49]} for event in health]
     fake_run_of(tmp_path, of["literal"], DIAGONALS, BWTS, half)
     (table,) = variants.tables(MNIST, existing(variants.experiments(MNIST), tmp_path))
     rows = {row[1]: list(map(str, row)) for row in table.rows}
-    assert rows["joint"][7:9] == ["97.92 ± 0.29", "-1.00"] and rows["gaussian"][3] == "not run"
-    assert (rows["ours"][-1], rows["literal"][-1], rows["joint"][-1]) == ("99.0 ± 1.0", "50.3 ± 1.5", "-")
+    assert rows["one-phase"][3:5] == ["3", "-0.50 ± 0.25"] and rows["gaussian"][3:5] == ["-", "not run"]
+    assert rows["one-phase"][8:10] == ["97.92 ± 0.29", "-1.00"]
+    assert "what the flow knows of the class can change bwt only through p(z)" in " ".join(table.notes).lower()
+    assert (rows["ours"][-1], rows["literal"][-1], rows["one-phase"][-1]) == ("99.0 ± 1.0", "50.3 ± 1.5", "-")
     literal = table1.tables(MNIST, existing({("mnist", "prer-literal"): of["literal"]}, tmp_path))
     assert cells(literal[0])["PRER, literal"]["MNIST BWT"] == "-0.50 ± 0.25"  # the same run
 
 
-SEVERAL = ("augment-only", "anchor-only", "neither", "condition-first", "slow-flow")  # what is asked is not had by one
+def test_key_rows_have_twenty_seeds_unless_told_otherwise():
+    key = {"ours", "no-anchor", "no-r", "augment-only", "anchor-only", "neither", "gaussian", "literal", "literal-no-r"}
+    found = variants.experiments(Request())
+    assert {data for data, _ in found} == set(ABLATION) and {v for _, v in found} == set(variants.NAMES)
+    for (_, variant), experiment in found.items():
+        assert experiment.seeds == tuple(range(20 if variant in key else 5))
+    for told, count in ((Request(seeds="4"), 4), (Request(fast=True), 3)):
+        assert {len(experiment.seeds) for experiment in variants.experiments(told).values()} == {count}
+
+
+def test_ours_is_the_run_of_the_table_of_significance():
+    found, twenty = variants.experiments(Request()), plan.of_significance(Request())
+    assert all(found[data, "ours"].folder == twenty[data, "prer"].folder for data in ABLATION)
+
+
+def test_a_variant_that_is_the_same_as_ours_is_the_same_run(monkeypatch):
+    monkeypatch.setattr(variants, "VARIANTS", (*variants.VARIANTS, variants.Variant("same", "nothing")))
+    found = variants.experiments(MNIST)
+    assert found["mnist", "same"] == found["mnist", "ours"]
+
+
+def test_both_readings_of_the_first_coupling():
+    found = variants.experiments(Request())
+    sides = {"condition-first": "first", "condition-last": "last", "literal": "first", "literal-last": "last"}
+    for data, (variant, side) in product(ABLATION, sides.items()):
+        density = found[data, variant].learner.density
+        assert (density.condition, density.class_prior) == (side, False)
+    for data in ABLATION:
+        first, last = (flat(found[data, v].tables()["learner"]) for v in ("literal", "literal-last"))
+        assert [key for key in first if first[key] != last[key]] == ["density.condition"]
+
+
+def test_a_row_of_few_seeds_is_compared_over_those_that_ours_has(tmp_path):
+    of = {variant: experiment for (_, variant), experiment in variants.experiments(MNIST).items()}
+    noise = np.random.default_rng(0).normal(size=20)
+    fake_run_of(tmp_path, of["ours"], 90 + noise, -noise)
+    fake_run_of(tmp_path, of["one-phase"], 88 + noise[:5] + 0.01 * noise[5:10], -noise[:5])
+    outcomes = existing(variants.experiments(MNIST), tmp_path)
+    found = variants.comparisons(outcomes, "mnist", "accuracy")["one-phase"]
+    values = [outcomes["mnist", v].folder.result["accuracy"]["values"][:5] for v in ("one-phase", "ours")]
+    assert found.p == compare(*values).p and found.difference == pytest.approx(-2, abs=0.02)
+
+
+SEVERAL = (
+    "augment-only",
+    "anchor-only",
+    "neither",
+    "condition-first",
+    "condition-last",
+    "slow-flow",
+)  # what is asked is not had by one
 BESIDES = {
     "one-level": "density.blocks",
     "sparse-layers": "sparsity",
-    "joint": "epochs_autoencoder",
+    "one-phase": "epochs_autoencoder",
 }  # so that it is but one
 
 
@@ -52,14 +107,14 @@ def test_variants_change_one_thing():
     for variant in variants.VARIANTS:
         if variant.overrides:
             named = {override.partition("=")[0].removeprefix("learner.") for override in variant.overrides}
-            than = of["literal"] if variant.name == "literal-no-r" else ours
+            than = of["literal"] if variant.name.startswith("literal-") else ours
             changed = {key for key, value in of[variant.name].items() if value != (SWITCHES | than).get(key)} - {"name"}
             besides = {BESIDES[variant.name]} if variant.name in BESIDES else set()
             assert changed == named | besides
             assert len(named) == 1 or variant.name in SEVERAL
     assert of["one-level"]["density.blocks"] == 2 * ours["density.blocks"]
     assert of["sparse-layers"]["sparsity"] == ours["sparsity"] * ours["embedding"]
-    assert of["joint"]["epochs_autoencoder"] == max(ours[f"{key}epochs{phase}"] for key, phase in PHASES)
+    assert of["one-phase"]["epochs_autoencoder"] == max(ours[f"{key}epochs{phase}"] for key, phase in PHASES)
     pixels = experiments["mnist", "pixels"].tables()["learner"]
     assert pixels["name"] == "dgr" and all(pixels[key] == ours[key] for key in ("channels", "embedding", "batch", "lr"))
     assert experiments["mnist", "pixels"].stream == experiments["mnist", "ours"].stream
