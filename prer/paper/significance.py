@@ -12,10 +12,12 @@ from prer.paper.table1 import (
     Outcomes,
     cell_of,
     failures,
+    over,
     overlap_of,
+    paired,
     spread,
+    title_of,
     titles_of,
-    values_of,
     with_rows,
 )
 from prer.paper.tables import Cell, Probability, Table, Value
@@ -40,16 +42,20 @@ MEANING = (
     "settings"
 )
 RULE = (
-    f"{TESTS}. For each metric and data set, p is adjusted by Holm's method over all methods that PRER is compared "
-    f"with. {WORDS}."
+    f"{TESTS}. For each metric and data set, p is adjusted by Holm's method over all methods that a row of PRER is "
+    f"compared with. {WORDS}."
 )
+DISTILLED = "prer-distilled"
+OWN = ("prer", PLAIN, DISTILLED)  # PRER's own rows
+AMONG = ((DISTILLED, "prer"), ("prer", PLAIN))
 
 
 def tables(request: Request, outcomes: Outcomes, asked: Collection[Key] = ()) -> list[Table]:
-    """The values of every method, and PRER against each of the others; corrected over all that have run."""
+    """The values of every method, PRER's rows against the others and each other; corrected over all that have run."""
     outcomes = with_rows(outcomes)
     shown = those(outcomes, asked)
-    made = [_values(request, shown, data_of(shown)), _compared(request, outcomes, shown)]
+    made = [_values(request, shown, data_of(shown)), _against_others(request, outcomes, shown)]
+    made += [_among(request, outcomes, shown)]
     return [table for table in made if table.rows]
 
 
@@ -65,33 +71,63 @@ def _values(request: Request, outcomes: Outcomes, data: Sequence[str]) -> Table:
     return Table("significance-values", caption, columns, rows, notes)
 
 
-def _compared(request: Request, outcomes: Outcomes, shown: Collection[Key]) -> Table:
-    """Which differences between PRER, with the anchor and without it, and the others are significant."""
+def _against_others(request: Request, outcomes: Outcomes, shown: Outcomes) -> Table:
+    """Which differences between PRER's own rows and the other methods are significant."""
     rows: list[list[Cell]] = []
-    titles = titles_of(outcomes)
-    for own, name, metric in product(("prer", PLAIN), data_of(shown), METRICS):
-        plain, corrected = (comparisons(outcomes, name, metric, by, own) for by in (0.0, overlap_of(outcomes)))
+    for own, data, metric in product(OWN, data_of(shown), METRICS):
+        plain, corrected = (comparisons(outcomes, data, metric, by, own) for by in _overlaps(outcomes))
         for method, c in plain.items():
-            if (name, method) in shown:
-                compared = f"{titles[own]} - {titles[method]}", Value(c.difference, signed=True)
-                tested = [cell for test in (c, corrected[method]) for cell in _tested(test)]
-                rows.append([f"{request.title(name)} {METRICS[metric]}", *compared, *tested])
-    columns = ["", "compared", "difference"]
-    columns += [f"{part}, {test}" for test in ("plain", "corrected") for part in ("from", "to", "p Holm", "verdict")]
-    caption = "PRER against the other methods, by the plain and by the corrected paired t-test over seeds"
-    return Table("significance", caption, columns, rows, [RULE, f"{MEANING}."])
+            if (data, method) in shown:
+                rows.append(_row(request, outcomes, data, metric, (own, method), (c, corrected[method])))
+    caption = f"PRER against the other methods, by the plain and by the corrected paired t-test{over(outcomes)}"
+    return Table("significance", caption, COLUMNS, rows, [RULE, f"{MEANING}."])
 
 
-def _tested(c: Comparison) -> list[Cell]:
-    """The 95 % interval, the adjusted p and the verdict."""
-    # Three digits, or an end of the interval close to zero would be shown as zero.
-    return [*(Value(end, digits=3, signed=True) for end in (c.low, c.high)), Probability(c.adjusted), c.verdict]
+def _among(request: Request, outcomes: Outcomes, shown: Outcomes) -> Table:
+    """Which differences among PRER's own rows are significant."""
+    rows: list[list[Cell]] = []
+    for data, metric in product(data_of(shown), METRICS):
+        plain, corrected = (among(outcomes, data, metric, by) for by in _overlaps(outcomes))
+        for pair, c in plain.items():
+            if any((data, method) in shown for method in pair):
+                rows.append(_row(request, outcomes, data, metric, pair, (c, corrected[pair])))
+    caption = f"PRER's own rows, by the plain and by the corrected paired t-test{over(outcomes)}"
+    note = "For each metric and data set, p is adjusted by Holm's method over these comparisons."
+    return Table("significance-own", caption, COLUMNS, rows, [note])
+
+
+COLUMNS = ["", "compared", "difference"]
+COLUMNS += [f"{part}, {test}" for test in ("plain", "corrected") for part in ("from", "to", "p Holm", "verdict")]
+
+
+def _overlaps(outcomes: Outcomes) -> tuple[float, float]:
+    """What tells the plain test from the corrected one."""
+    return 0.0, overlap_of(outcomes)
+
+
+def _row(
+    request: Request, outcomes: Outcomes, data: str, metric: str, pair: tuple[str, str], tests: Sequence[Comparison]
+) -> list[Cell]:
+    """A difference, and for each test its 95 % interval, the adjusted p and the verdict."""
+    one, other = (title_of(method, outcomes[data, method]) for method in pair)
+    row: list[Cell] = [f"{request.title(data)} {METRICS[metric]}", f"{one} - {other}"]
+    row += [Value(tests[0].difference, signed=True)]
+    for c in tests:  # three digits, or an end of the interval close to zero would be shown as zero
+        row += [Value(c.low, digits=3, signed=True), Value(c.high, digits=3, signed=True), Probability(c.adjusted)]
+        row += [c.verdict]
+    return row
 
 
 def comparisons(
     outcomes: Outcomes, data: str, metric: str, overlap: float = 0.0, own: str = "prer"
 ) -> dict[str, Comparison]:
-    """PRER against each other method on a data set, by method; only those that have run, with two seeds or more."""
-    prer = values_of(outcomes.get((data, own)), metric)
-    others = {m: o for (name, m), o in outcomes.items() if name == data and m != own}
-    return compared({method: (prer, values_of(outcome, metric)) for method, outcome in others.items()}, overlap)
+    """A row of PRER against each method that is not PRER's own, by method; those that have two seeds in common."""
+    others = {m: outcome for (name, m), outcome in outcomes.items() if name == data and m not in OWN}
+    prer = outcomes.get((data, own))
+    return compared({method: paired(prer, outcome, metric) for method, outcome in others.items()}, overlap)
+
+
+def among(outcomes: Outcomes, data: str, metric: str, overlap: float = 0.0) -> dict[tuple[str, str], Comparison]:
+    """PRER's own rows against each other, by pair."""
+    runs = {method: outcomes.get((data, method)) for method in OWN}
+    return compared({(one, other): paired(runs[one], runs[other], metric) for one, other in AMONG}, overlap)

@@ -8,7 +8,9 @@ from support.paper import BWTS, DIAGONALS, MNIST, cells
 from prer.paper import plan, significance, table1, variants
 from prer.paper.plan import Request
 from prer.paper.reproduce import existing
-from prer.runs.significance import compare
+from prer.runs.significance import compare, holm
+
+WITHOUT_ANCHOR = {("mnist", plan.PLAIN): Request().experiment("mnist", "prer", ["seeds=3", "learner.anchor=0"])}
 
 
 def test_significance_has_every_method_and_every_comparison(mnist):
@@ -74,21 +76,47 @@ def test_a_p_does_not_depend_on_what_is_asked_for(mnist, tmp_path):
     (*_, few), (*_, every) = (significance.tables(MNIST, mnist, asked) for asked in ([("mnist", "ewc")], []))
     assert len(few.rows) == 2 and all(row in every.rows for row in few.rows)
     of = {variant: experiment for (_, variant), experiment in variants.experiments(MNIST).items()}
-    for i, variant in enumerate(("ours", "joint", "gaussian")):
+    for i, variant in enumerate(("ours", "one-phase", "gaussian")):
         fake_run_of(tmp_path / "other", of[variant], DIAGONALS - i * np.array([1, 1.1, 0.9]), BWTS)
     outcomes = existing(variants.experiments(MNIST), tmp_path / "other")
-    (few,), (every,) = (variants.tables(MNIST, outcomes, asked) for asked in ([("mnist", "joint")], []))
-    assert len(few.rows) == 1 and few.rows[0] in every.rows and few.rows[0][8].mean < 1
+    (few,), (every,) = (variants.tables(MNIST, outcomes, asked) for asked in ([("mnist", "one-phase")], []))
+    assert len(few.rows) == 1 and few.rows[0] in every.rows and few.rows[0][9].mean < 1
 
 
 def test_prer_without_the_anchor_is_a_row_when_it_has_run(tmp_path):
-    experiments = plan.of_significance(Request(only=("mnist",), seeds="3"))
+    experiments = plan.of_significance(Request(only=("mnist",), seeds="3")) | WITHOUT_ANCHOR
     for method in ("naive", "prer"):
         fake_run_of(tmp_path, experiments["mnist", method], DIAGONALS, BWTS)
     values, compared = significance.tables(MNIST, existing(experiments, tmp_path))
     assert "PRER" not in cells(values) and {row[1] for row in compared.rows} == {"PRER + anchor - Naive"}
     fake_run_of(tmp_path, experiments["mnist", plan.PLAIN], DIAGONALS, BWTS + np.array([0.8, 1.0, 1.2]))
-    values, compared = significance.tables(MNIST, existing(experiments, tmp_path))
+    values, compared, own = significance.tables(MNIST, existing(experiments, tmp_path))
     assert cells(values)["PRER"]["MNIST BWT"] == "0.50 ± 0.23"
     of_bwt = [row[1] for row in compared.rows if row[0] == "MNIST BWT"]
-    assert of_bwt == ["PRER + anchor - Naive", "PRER + anchor - PRER", "PRER - Naive", "PRER - PRER + anchor"]
+    assert of_bwt == ["PRER + anchor - Naive", "PRER - Naive"]
+    assert [row[1] for row in own.rows] == ["PRER + anchor - PRER"] * 2
+
+
+def test_each_row_of_prer_is_a_family_against_the_others_and_its_own_rows_are_another(tmp_path):
+    experiments = plan.of_significance(Request(only=("mnist", "naive", "er", "prer"), seeds="3")) | WITHOUT_ANCHOR
+    distilled = ["seeds=3", "learner.labels=distilled"]
+    experiments["mnist", significance.DISTILLED] = Request().experiment("mnist", "prer", distilled)
+    noise = np.random.default_rng(0).normal(size=(5, 3))
+    for i, experiment in enumerate(experiments.values()):
+        fake_run_of(tmp_path, experiment, DIAGONALS + noise[i], BWTS + noise[::-1][i])
+    outcomes = existing(experiments, tmp_path)
+    values = {m: outcome.folder.result["bwt"]["values"] for (_, m), outcome in outcomes.items()}
+    for own in significance.OWN:
+        found = significance.comparisons(outcomes, "mnist", "bwt", own=own)
+        ps = [compare(values[own], values[other]).p for other in ("naive", "er")]
+        assert list(found) == ["naive", "er"] and [c.adjusted for c in found.values()] == holm(ps)
+    found = significance.among(outcomes, "mnist", "bwt")
+    pairs = [(significance.DISTILLED, "prer"), ("prer", plan.PLAIN)]
+    assert list(found) == pairs
+    assert [c.adjusted for c in found.values()] == holm([compare(values[a], values[b]).p for a, b in pairs])
+    _, against, own = significance.tables(MNIST, outcomes)
+    of_bwt = [row[1] for row in against.rows if row[0] == "MNIST BWT"]
+    titles = ("PRER + anchor", "PRER", "PRER, distilled")
+    assert of_bwt == [f"{title} - {other}" for title in titles for other in ("Naive", "ER")]
+    assert [row[1] for row in own.rows[:2]] == ["PRER, distilled - PRER + anchor", "PRER + anchor - PRER"]
+    assert "over 3 seeds" in against.caption and "corrected" in own.caption
