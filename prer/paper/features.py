@@ -54,6 +54,7 @@ METHODS: dict[str, dict[str, Any]] = {
     "joint": {"encoder": "identity", "embedding": 65_536, "restart": True},  # all numbers of the features
 }
 
+NOT_TESTED = "These are differences of means, without a test."
 MORE = 1.1  # a closed form with so many times PRER's bytes still counts as one that keeps no more
 CLOSED = ("ncm", "slda", "ranpac-small", "ranpac")
 
@@ -120,7 +121,8 @@ def _of_data(request: Request, outcomes: Outcomes, data: str) -> Table:
     columns = ["", "final accuracy", "average incremental", "kB kept", "samples kept", "seconds"]
     source = ON_DIGITS if request.fast else SOURCES[data]
     what = f"{request.title(data)}, features of {source.features}, {source.classes_per_task} classes a task"
-    notes = [*verdicts(results), *([source.published] if source.published else [])]
+    said = verdicts(results)
+    notes = [*said, *([NOT_TESTED] if said else []), *([source.published] if source.published else [])]
     notes += [*request.remarks([data]), *failures(request, own)]
     caption = f"{what}, task unknown: accuracy in per cent over all classes, {spread(own)}"
     return Table(f"features-{data}", caption, columns, rows, notes)

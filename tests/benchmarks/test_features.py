@@ -176,3 +176,8 @@ def test_the_time_of_one_more_class_is_recorded(name):
     record = json.loads((RECORDS / f"{name}.json").read_text("utf-8"))
     (said,) = re.findall(rf"takes ([\d.]+) s[^.]*? \(\[record\]\(\.\./benchmarks/records/{name}\.json\)", prose())
     assert said == f"{record['median']:.1f}"
+
+
+def test_the_tables_say_that_differences_are_not_tested(outcomes):
+    for found in tables.tables(Request(paths=PATHS), outcomes):
+        assert tables.NOT_TESTED in found.notes
