@@ -22,8 +22,8 @@ ALL = (
     "same weights, although they have no anchor.",
     "The flow is trained on standardised embeddings with a little noise, gradients are clamped, and samples far from the "
     "data are drawn again.",
-    'The "first" coupling is the one next to the data. The paper\'s text also allows the one next to the noise, which '
-    "was not tested here; `prer reproduce class` tests both.",
+    'The paper does not say from which side its "first" coupling counts. In the literal runs it is the one next to the '
+    "data, in the variants condition-last and literal-last the one next to the noise.",
 )
 
 

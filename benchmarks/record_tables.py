@@ -11,7 +11,7 @@ import numpy as np
 from prer.paper import DATA, METHODS
 from prer.paper.plan import Key, Request
 from prer.paper.published import TITLES
-from prer.paper.table1 import METRICS, Outcomes, result_of, title_of, values_of
+from prer.paper.table1 import METRICS, Outcomes, paired, result_of, title_of
 from prer.paper.tables import Cell, Table, Value
 from prer.sweeps.engines.base import Outcome
 
@@ -38,9 +38,9 @@ def twice(request: Request, five: Outcomes, twenty: Outcomes) -> Table:
     for (data, method), outcome in five.items():
         row: list[Cell] = [request.title(data), title_of(method, outcome)]
         for metric in METRICS:
-            alone, among = values_of(outcome, metric), values_of(twenty.get((data, method)), metric)
-            if alone and among and outcome.experiment.seeds == twenty[data, method].experiment.seeds[: len(alone)]:
-                moved = np.subtract(among[: len(alone)], alone)
+            alone, among = paired(outcome, twenty.get((data, method)), metric)
+            if alone:
+                moved = np.subtract(among, alone)
                 row += [Value(moved.mean(), signed=True), Value(abs(moved).max())]
         if len(row) > 2:
             rows.append(row)
@@ -59,7 +59,8 @@ def of_searches(request: Request) -> Table:
     searches = [json.loads((RECORDS / name).read_text("utf-8"))["searches"] for name in SEARCHES]
     rows: list[list[Cell]] = []
     for data in DATA:
-        for method in METHODS:
+        names = dict.fromkeys(name for found in searches for name in found if name.startswith(f"{data}-"))
+        for method in dict.fromkeys((*METHODS, *(name.removeprefix(f"{data}-") for name in names))):
             points = [point for found in searches for point in found.get(f"{data}-{method}", [])]
             scores = [point["accuracy"] for point in points if "accuracy" in point]
             named = {"cifar10": "cifar"}.get(data, data)
@@ -68,7 +69,7 @@ def of_searches(request: Request) -> Table:
             above = sum(score > max(scores) for score in hand)
             counts = (len(points) + len(hand), len(hand), len(points) - len(scores), len(scores), above)
             best = [Value(max(scores)), Value(max(hand)) if hand else "-"]
-            title = TITLES[method] + (" + anchor" if method == "prer" else "")
+            title = TITLES.get(method, method) + (" + anchor" if method == "prer" else "")
             rows.append([request.title(data), title, *(Value(n, digits=0) for n in counts), *best])
     columns = ["data", "method", "points", "by hand", "diverged", "could win", "by hand and above the winner"]
     columns += ["Accuracy of the winner", "best Accuracy by hand"]
