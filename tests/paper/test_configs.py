@@ -4,11 +4,12 @@ import tomllib
 
 import pytest
 
-from prer.paper import DATA, LITERAL, METHODS, file_of
+from prer.paper import DATA, LITERAL, METHODS, file_of, more_methods
 from prer.presets import experiment_file, recommended
 from prer.runs.experiment import Experiment
 
 FILES = [(data, method) for data in DATA for method in METHODS] + [(data, "prer-literal") for data in LITERAL]
+FILES += [(data, method) for data in DATA for method in more_methods(data)]
 
 
 @pytest.mark.parametrize(("data", "method"), FILES)
@@ -17,10 +18,11 @@ def test_a_file_says_every_setting_and_is_what_runs(data, method):
     experiment = Experiment.read(file_of(data, method))
     assert experiment.tables() == tables  # nothing is left to a default that may change
     assert (experiment.name, experiment.stream.data) == (f"{data}-{method}", data)
-    assert (experiment.learner.name, experiment.seeds) == (method.replace("literal", "variant"), (0, 1, 2, 3, 4))
+    learner = "prer-variant" if method == "prer-literal" else method.partition("-")[0]
+    assert (experiment.learner.name, experiment.seeds) == (learner, (0, 1, 2, 3, 4))
     assert experiment.stream.validation == 0.0
     by_name = Experiment.parse({"stream": {"data": data}, "learner": {"name": experiment.learner.name}})
-    assert (by_name.hash == experiment.hash) == (method in METHODS)  # `prer run stream.data=mnist` is the paper's
+    assert (by_name.hash == experiment.hash) == (method == learner)  # `prer run stream.data=mnist` is the paper's
 
 
 def test_every_file_is_one_of_them():
