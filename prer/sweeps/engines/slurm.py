@@ -129,6 +129,15 @@ class Slurm(Engine):
 
     def start(self) -> None:
         """Send the jobs, except for runs whose jobs an earlier command has sent, which did not live to see the end."""
+        try:
+            self._send_new()
+        except (FileNotFoundError, RuntimeError, subprocess.CalledProcessError) as error:
+            lines = str(getattr(error, "stderr", None) or error).strip().splitlines() or [repr(error)]
+            raise InputError(f"Slurm did not take the jobs: {lines[-1]}") from None
+        self._thread = Thread(target=self._watch, daemon=True)
+        self._thread.start()
+
+    def _send_new(self) -> None:
         sent = self._sent_before()
         for watched in self._runs:
             watched.job, watched.folder = sent.get(watched.run.path.name, ("", Path()))
@@ -136,8 +145,6 @@ class Slurm(Engine):
         jobs = [new[i : i + self.per_job] for i in range(0, len(new), self.per_job)]
         for i in range(0, len(jobs), MOST_JOBS):
             self._send(jobs[i : i + MOST_JOBS])
-        self._thread = Thread(target=self._watch, daemon=True)
-        self._thread.start()
 
     def close(self) -> None:
         """Cancel the jobs whose runs have not ended, and wait until they have saved their runs."""

@@ -176,3 +176,28 @@ def test_without_the_extra_the_command_to_install_it_is_named(monkeypatch):
     monkeypatch.setattr("prer.sweeps.engines.find_spec", lambda name: None)
     with pytest.raises(InputError, match=r"pip install 'prer\[slurm\]'"):
         engine("slurm")
+
+
+class Refusing(OnThisMachine):
+    """Slurm takes no jobs."""
+
+    def executor(self, folder, jobs):
+        raise self.error
+
+
+@pytest.mark.parametrize(
+    ("error", "said"),
+    [
+        (
+            submitit.core.utils.FailedJobError("sbatch: error: no\nsbatch: error: Invalid partition\n"),
+            "Invalid partition",
+        ),
+        (RuntimeError("no srun"), "no srun"),
+        (subprocess.CalledProcessError(1, "squeue", stderr="squeue: error: no controller\n"), "no controller"),
+    ],
+)
+def test_jobs_that_slurm_refuses_are_a_sentence(error, said):
+    refusing = Refusing()
+    refusing.error = error
+    with pytest.raises(InputError, match=f"Slurm did not take the jobs: .*{said}$"):
+        list(refusing.run(sweep(GRID).points(), Path("runs")))
