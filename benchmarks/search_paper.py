@@ -16,7 +16,8 @@ rates, fewer epochs). The winner is the point with the best Accuracy.
 `--round rows` is for the rows that were added later: joint, replay, der, classic lwf, PRER that distils labels and PRER without
 the anchor. It samples from `search/paper/rows/`, with the learning rates and epochs of the wider round. PRER without the anchor
 has had points before, by hand and in the first round, which count and can win. The literal settings get ten points for the two
-weights that the paper does not state. `--round hand` runs points again that were tried by hand and may win.
+weights that the paper does not state. `--round hand` runs points again that were tried by hand and may win. On CIFAR10 one of
+them was ahead of PRER's winner by less than two seeds can tell, so `--round finalists` runs both with ten seeds.
 
 NAME=PATH reads a data set, or a part of it, from a folder. `--write` writes `prer/presets/*.toml` and
 `prer/paper/configs/*.toml` from records, with a remark on every setting that the paper states.
@@ -69,8 +70,19 @@ RATES = {"sgd": {"low": 0.02, "high": 0.2, "log": True}, "adam": {"low": 3e-4, "
 WIDER = {"adam": {"low": 1e-4, "high": 3e-3, "log": True}}
 OPTIMISERS = {"mnist": ("sgd", "adam"), "kmnist": ("sgd", "adam"), "svhn": ("adam",), "cifar10": ("adam",)}
 # Started first, so that no single worker is left with them at the end.
-SLOW = ("prer-no-anchor", "prer-literal", "prer", "gem", "joint", "ewc", "der", "replay", "lwf", "lwf-classic", "er")
-SLOW += ("naive", "prer-distilled")
+SLOW = (
+    "prer-literal",
+    "prer-no-anchor",
+    "prer",
+    "gem",
+    "prer-distilled",
+    "joint",
+    "ewc",
+    "lwf-classic",
+    "der",
+    "replay",
+)
+SLOW += ("lwf", "er", "naive")
 EPOCHS = {"mnist": 10, "kmnist": 30, "svhn": 20, "cifar10": 20}  # KMNIST's are for the part of 10,000 samples
 PHASES = EPOCHS | {"svhn": 30}  # of PRER's autoencoder and flow
 GREY = {"channels": [12, 24, 48], "embedding": 50, "batch": 64}
@@ -86,7 +98,7 @@ STATED |= {"density.class_prior": False, "permutation": "random", "anchor": 0.0,
 # vector for each class there will be, and a flow that learns its own samples of the past.
 IMPLIED = {"decay_autoencoder": False, "density.decay": False, "density.condition_size": 10, "reencode": False}
 SIZES = {"lwf": 500, "gem": 500, "er": 500}  # of memories, for each task
-FOLDER = Path(__file__).parent / "search" / "paper"
+FOLDER, RECORDS = Path(__file__).parent / "search" / "paper", Path(__file__).parent / "records"
 # By hand: on CIFAR10 those with a better validation Accuracy than the winner; without the anchor the two best ones.
 BEST_BY_HAND = {
     "mnist": (),
@@ -167,17 +179,29 @@ def by_hand(data, path):
     """The points that were tried by hand and may win, with the settings that all tries on a data set had."""
     of_all = {"temperature": 0.8} if data == "cifar10" else {}
     above = {"stream": {"data": path, "validation": 0.2}, "seeds": list(SEEDS), "learner": of_all}
-    tries = json.loads((FOLDER.parents[1] / "records" / "tries_paper.json").read_text())["tries"]
+    tries = json.loads((RECORDS / "tries_paper.json").read_text())["tries"]
     for name in BEST_BY_HAND[data]:
         settings = [word.replace("epochs_flow", "density.epochs") for word in tries[name]["settings"]]
         yield Experiment.parse(merged(base(data, "prer"), above, {}), settings)
+
+
+def finalists(path):
+    """PRER's winner on CIFAR10, and the best point by hand that was ahead of it, with ten seeds."""
+    above = {"stream": {"data": path, "validation": 0.2}, "seeds": list(range(10))}
+    found = json.loads((RECORDS / "search_paper.json").read_text())["searches"]["cifar10-prer"]
+    settings = [f"{key}={json.dumps(value)}" for key, value in ranked(found)[0]["settings"].items()]
+    yield Experiment.parse(merged(base("cifar10", "prer"), above, {}), settings)
+    best = next(
+        point for point in by_hand("cifar10", path) if point.learner.labels == "head" and point.learner.anchor == 1
+    )
+    yield Experiment.parse(best.tables() | {"seeds": above["seeds"]}, presets=False)
 
 
 def points_of(options):
     """The points of a round with the name of their search, and the settings that vary in each search."""
     paths = dict(word.split("=", 1) for word in options.paths)
     only = options.only.split(",") if options.only else []
-    methods = {"rows": (*ROWS, "prer-literal"), "hand": ("prer",)}.get(options.round, METHODS)
+    methods = {"rows": (*ROWS, "prer-literal"), "hand": ("prer",), "finalists": ("prer",)}.get(options.round, METHODS)
     data_sets, methods = ([n for n in names if n in only] or names for names in (DATA, methods))
     owner, keys = {}, {}
     if options.round == "more":
@@ -185,8 +209,9 @@ def points_of(options):
     for method in sorted(methods, key=SLOW.index):
         for data in reversed(data_sets):
             name, path = f"{data}-{method}", paths.get(data, data)
-            if options.round == "hand":
-                owner |= {point.hash: (point, name) for point in by_hand(data, path)}
+            if options.round in ("hand", "finalists"):
+                tried = by_hand(data, path) if options.round == "hand" else finalists(path) if data == "cifar10" else ()
+                owner |= {point.hash: (point, name) for point in tried}
                 keys[name] = BY_HAND_KEYS
                 continue
             for sweep in sweeps(data, method, path, options.round):
@@ -229,26 +254,45 @@ def write_record(path, found, total, seconds):
 
 
 def write_files(records):
-    """Write the paper's experiments from the winners; a search without a record gives its base settings."""
-    found = defaultdict(list)
-    for record in records:
-        for name, entries in json.loads(record.read_text())["searches"].items():
-            found[name] += entries
+    """Write the paper's experiments from the winners; a row without a record has no file."""
+    found = entries_of(records)
     for data in DATA:
-        points = found[f"{data}-prer"]
-        found[f"{data}-prer-no-anchor"] += [point for point in points if point["settings"]["learner.anchor"] == 0]
         for method in (*METHODS, *ROWS):
+            if not found[f"{data}-{method}"]:
+                continue
             won = won_by(found[f"{data}-{method}"])
             tables = {"name": f"{data}-{method}", "seeds": 5, "device": "auto"}
             tables |= merged(base(data, method), {"learner": in_tables(won)}, {})
             implied = IMPLIED if method in OF_PRER else {}
-            found_here = dict.fromkeys(won, "found by the search")
+            hand = "learner.epochs_autoencoder" in ranked(found[f"{data}-{method}"])[0]["settings"]
+            found_here = dict.fromkeys(won, "tried by hand" if hand else "found by the search")
             file_of(data, method).write_text(remarked(tables, stated(data), implied, remarks_of(data) | found_here))
     for data in LITERAL:
         won = won_by(found[f"{data}-prer-literal"])
         tables = {"name": f"{data}-prer-literal", "seeds": 5, "device": "auto"} | literal(data, won)
         remarks = remarks_of(data) | dict.fromkeys(won, "found by the search")
         file_of(data, "prer-literal").write_text(remarked(tables, stated(data), IMPLIED, remarks))
+
+
+def entries_of(records):
+    """All points of each search; those of more seeds replace the others, and PRER's without the anchor count twice."""
+    found, last = defaultdict(list), {}
+    for record in records:
+        about = json.loads(record.read_text())
+        for name, entries in about["searches"].items():
+            if "--round finalists" in about["command"]:
+                last[name] = entries
+            else:
+                found[name] += entries
+    for data in DATA:
+        points = found[f"{data}-prer"]
+        found[f"{data}-prer-no-anchor"] += [point for point in points if is_plain(point["settings"])]
+    return found | last
+
+
+def is_plain(settings):
+    """Whether PRER has these settings without the anchor and without labels in phase 1."""
+    return settings["learner.anchor"] == 0 and settings.get("learner.labels", "none") == "none"
 
 
 def won_by(entries):
@@ -302,7 +346,9 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("paths", nargs="*", metavar="NAME=PATH")
     parser.add_argument("--only", help="data sets and methods, separated by commas")
-    parser.add_argument("--round", choices=(*ROUNDS, "hand"), default="first", help="`more` is for all but PRER")
+    parser.add_argument(
+        "--round", choices=(*ROUNDS, "hand", "finalists"), default="first", help="`more` is for all but PRER"
+    )
     parser.add_argument("--workers", type=int, default=os.cpu_count())
     parser.add_argument("--out", type=Path, default=Path("runs"))
     parser.add_argument("--json", type=Path)
