@@ -7,6 +7,7 @@ import os
 import socket
 import time
 import tomllib
+import warnings
 from collections import deque
 from collections.abc import Mapping, Sequence
 from concurrent.futures import Future
@@ -31,6 +32,7 @@ RETRIES = 10  # times that a task is started again after its worker or node was 
 LOOK = 1.0  # seconds between two looks at the run folders
 KEEP = 2.0  # seconds between two looks for a new checkpoint
 PATIENCE = 90.0  # seconds; Ray takes a minute to end the tasks of a command outside the cluster that was killed
+TRIES, AGAIN = 5, 1.0  # to connect, and seconds between two tries
 LOST = (RayError, ConnectionError)  # the cluster does not answer; the latter outside the cluster
 
 
@@ -60,6 +62,7 @@ class Ray(Engine):
         connect(address)
         self.apart, self._keeper, self._versions = apart, None, dict[str, int]()
         self._task: Any = ray.remote(compute_apart if apart else compute)  # once, or Ray sends the code with each run
+        warn_of_missing(self.resources)
         self.has_gpus = ray.cluster_resources().get("GPU", 0) > 0
         self._out = Path()
         self._waiting: deque[Watched] = deque()
@@ -185,9 +188,29 @@ def connect(address: str | None) -> None:
     about: dict[str, Any] = {"log_to_driver": False, "logging_level": "error"}
     about |= {} if where else {"include_dashboard": False}
     try:
-        ray.init(where or "local", **about)  # not the cluster that was last started here
+        patient_init(where or "local", **about)  # not the cluster that was last started here
     except (ConnectionError, RuntimeError, ValueError) as error:
         raise InputError(f"no Ray cluster answers at {where}: {str(error).splitlines()[0]}") from None
+
+
+def patient_init(address: str, **about: Any) -> None:
+    """Call `ray.init`, again if the head node could not start the process that serves a client outside the cluster."""
+    for _ in range(TRIES - 1):
+        try:
+            ray.init(address, **about)
+        except ConnectionAbortedError:  # seen on a busy head node
+            time.sleep(AGAIN)
+        else:
+            return
+    ray.init(address, **about)
+
+
+def warn_of_missing(resources: Mapping[str, float]) -> None:
+    """Warn if no node has what a run needs; Ray would wait without a word, as a node that has it may join."""
+    nodes: list[dict[str, Any]] = [node["Resources"] for node in ray.nodes() if node["Alive"]]
+    if not any(all(node.get(name, 0) >= amount for name, amount in resources.items()) for node in nodes):
+        needs = ", ".join(f"{name}={amount:g}" for name, amount in resources.items())
+        warnings.warn(f"no node of the Ray cluster has {needs}; the runs wait until one joins", stacklevel=2)
 
 
 def settle(watched: Watched, task: Any) -> None:

@@ -154,6 +154,11 @@ def no_cluster(monkeypatch):
     stand_in = SimpleNamespace(
         remote=lambda kind: None,
         cluster_resources=lambda: {"GPU": 2.0},
+        nodes=lambda: [
+            {"Alive": True, "Resources": {"CPU": 2.0, "special": 1.0}},
+            {"Alive": True, "Resources": {"CPU": 1.0, "GPU": 2.0}},
+            {"Alive": False, "Resources": {"CPU": 9.0}},
+        ],
         wait=lambda *_, **__: ([], []),
         shutdown=lambda: 0,
     )
@@ -171,6 +176,11 @@ def test_runs_need_a_core_a_share_of_a_gpu_and_what_is_asked_for(no_cluster):
     there = no_cluster(resources={"GPU": 1})
     assert there.needs(point) == {"num_cpus": 1, "num_gpus": 1, "resources": {}}
     there.close()
+
+
+def test_a_resource_that_no_node_has_is_a_warning(no_cluster):
+    with pytest.warns(UserWarning, match="no node of the Ray cluster has CPU=2, GPU=1; the runs wait until one joins"):
+        no_cluster(resources={"CPU": 2, "GPU": 1}).close()
 
 
 @pytest.mark.parametrize("kind", [exceptions.RayError, ConnectionError])
@@ -205,6 +215,27 @@ def test_no_cluster_at_an_address_is_a_sentence(monkeypatch):
     monkeypatch.setattr("ray.init", init)
     with pytest.raises(InputError, match=r"no Ray cluster answers at 127\.0\.0\.1:1: nobody$"):
         engine("ray", address="127.0.0.1:1")
+
+
+@pytest.mark.parametrize(("failures", "tries"), [(2, 3), (9, 5)])
+def test_a_connection_that_the_head_node_aborts_is_tried_again(monkeypatch, failures, tries):
+    from prer.sweeps.engines import ray
+
+    tried = []
+
+    def init(*about, **more):
+        tried.append(about)
+        if len(tried) <= failures:
+            raise ConnectionAbortedError("Initialization failure from server:")
+
+    monkeypatch.setattr("ray.init", init)
+    monkeypatch.setattr(ray, "AGAIN", 0)
+    if failures < tries:
+        ray.connect("ray://head:1")
+    else:
+        with pytest.raises(InputError, match="no Ray cluster answers at ray://head:1: Initialization failure"):
+            ray.connect("ray://head:1")
+    assert len(tried) == tries
 
 
 def test_without_the_extra_the_command_to_install_it_is_named(monkeypatch):
