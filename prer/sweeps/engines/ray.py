@@ -190,7 +190,9 @@ def connect(address: str | None) -> None:
     try:
         patient_init(where or "local", **about)  # not the cluster that was last started here
     except (ConnectionError, RuntimeError, ValueError) as error:
-        raise InputError(f"no Ray cluster answers at {where}: {str(error).splitlines()[0]}") from None
+        first = str(error).splitlines()[0]
+        hint = "if it requires a token, set RAY_AUTH_MODE=token"  # Ray does not say so here
+        raise InputError(f"no Ray cluster answers at {where}: {first} ({hint})") from None
 
 
 def patient_init(address: str, **about: Any) -> None:
