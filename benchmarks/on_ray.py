@@ -5,8 +5,10 @@ python benchmarks/on_ray.py [--json FILE]
 It needs root on Linux, and prer[ray]. The two nodes are two raylets in a network namespace that has only loopback, each with
 its own resources. First the local engine runs the sweep. Then the cluster does, and while it runs, one of Ray's worker processes
 is killed with SIGKILL, then the raylet of the second node, then the command itself, which is started again. Last, six of the
-points run with --apart, as if the nodes shared no folder of runs, and the second node is killed. All digests must be the same,
-and a run that had a checkpoint and lost its process must not begin again.
+points run with --apart, as if the nodes shared no folder of runs, and the second node is killed. Then the whole sweep runs from a
+command outside the cluster: it is no node, and its only connection is the port of Ray Client. It shares no folder with the nodes, is
+killed with SIGKILL, and is started again. All digests must be the same, and a run that had a checkpoint and lost its process must
+not begin again.
 """
 
 import argparse
@@ -22,14 +24,17 @@ import tempfile
 import time
 from pathlib import Path
 
-from on_slurm import digests, runs, sweep, wait
+from on_slurm import digests, runs, sweep, trained, wait
 
 from prer.runs.environment import environment
+from prer.runs.folder import RunFolder
 
 ROOT = Path(__file__).parents[1]
-BASE = 'seeds = 1\ndevice = "cpu"\n[learner]\nname = "naive"\noptimiser = "sgd"\nepochs = 150\n'
+BASE = 'seeds = 1\ndevice = "cpu"\n[learner]\nname = "naive"\noptimiser = "sgd"\nepochs = 200\n'
 SWEEP = BASE + '[axes]\n"learner.lr" = [0.01, 0.02, 0.03, 0.04, 0.05, 0.06]\n"learner.batch" = [32, 48, 64, 96]\n'
 ADDRESS = "127.0.0.1:6379"
+CLIENT_PORT = 10001
+MOST_EPOCHS = 700  # of the thousand of a run with five tasks
 SOON = 2.0  # seconds until the runs of a killed process have saved themselves; Ray starts them again later
 QUICKLY = {
     "RAY_health_check_period_ms": "1000",
@@ -45,6 +50,7 @@ def cluster(folder):
     """Start two nodes, and end all their processes."""
     ray = str(Path(sys.executable).with_name("ray"))
     head = ["--head", "--port=6379", "--include-dashboard=false", f"--temp-dir={folder}", '--resources={"node_a":1}']
+    head.append(f"--ray-client-server-port={CLIENT_PORT}")
     second = [f"--address={ADDRESS}", '--resources={"node_b":1}']
     try:
         for words in (head, second):
@@ -75,8 +81,9 @@ def named(*words):
 
 
 def checkpoints(out):
-    """The active runs that have a checkpoint."""
-    return {path.parents[1].name for path in out.glob("*/checkpoint/checkpoint.json") if active(path.parents[1].name)}
+    """The active runs that have a checkpoint, and are not about to end."""
+    found = {path.parents[1].name for path in out.glob("*/checkpoint/checkpoint.json")}
+    return {name for name in found if active(name) and trained(RunFolder(out / name)) < MOST_EPOCHS}
 
 
 def active(name):
@@ -142,6 +149,62 @@ def apart(file, out):
     }
 
 
+def outside(file, out):
+    """The sweep from a command outside the cluster, which is killed twice and started again.
+
+    Ray waits for a lost client, 30 seconds by default and here one second the second time, and ends its tasks up to half a minute
+    later. Until then they go on, and the command that was started again collects what they find.
+    """
+    options = ("--engine", "ray", "--address", f"ray://127.0.0.1:{CLIENT_PORT}", "--apart")
+    begin, seen, waited = time.perf_counter(), {}, []
+    command = sweep(file, out, *options)
+    for patience in ("1", "30"):
+        wait(lambda: len(digests(out)) >= 2 and checkpoints(out))
+        ports, servers = connections(command.pid), set(named("specific-server"))
+        os.environ["RAY_CLIENT_RECONNECT_GRACE_PERIOD"] = patience  # of the next command
+        command.kill()
+        command.wait()
+        killed = time.perf_counter()
+        command = sweep(file, out, *options)
+        wait(lambda: look(out, seen) or not servers & set(named("specific-server")))  # noqa: B023, called at once
+        waited.append(round(time.perf_counter() - killed, 1))
+    wait(lambda: look(out, seen) or command.poll() is not None)
+    later = {name: [found for copied, found in list(of.values())[1:] if copied] for name, of in seen.items()}
+    again = [all(found) and found[0] for found in later.values() if found]
+    return {
+        "exit code": command.wait(),
+        "points": len(digests(out)),
+        "ports of the command's connections": ports,
+        "seconds until Ray ended the tasks of the killed commands": waited,
+        "runs with a copy of a checkpoint that another process took over": len(again),
+        "of these, resumed from a checkpoint": again.count("checkpoint"),
+        "of these, found that it was finished": again.count("result"),
+        "all of them resumed": all(again),
+        "seconds": round(time.perf_counter() - begin, 1),
+    }
+
+
+def look(out, seen):
+    """Note each new process of a run: whether the command had a copy of its checkpoint, and what the process began with."""
+    for pid, text in named("prer.cli.worker"):
+        words = text.split()
+        name = next(Path(word).stem for word in words if word.endswith(".toml"))
+        if pid not in seen.setdefault(name, {}):
+            files = {"result": "result.json", "checkpoint": "checkpoint/checkpoint.json"}
+            own = Path(words[words.index("--out") + 1], name)
+            found = next((what for what, file in files.items() if (own / file).exists()), "")
+            seen[name][pid] = (out / name / files["checkpoint"]).exists(), found
+
+
+def connections(pid):
+    """The ports that a process is connected to."""
+    sockets = {os.readlink(link)[8:-1] for link in Path(f"/proc/{pid}/fd").iterdir() if "socket" in os.readlink(link)}
+    lines = [
+        line.split() for file in ("tcp", "tcp6") for line in Path(f"/proc/net/{file}").read_text().splitlines()[1:]
+    ]
+    return sorted({int(line[2].rpartition(":")[2], 16) for line in lines if line[9] in sockets and line[3] == "01"})
+
+
 def resumed(out):
     """The runs that were resumed from a checkpoint."""
     return {name for name, run in runs(out).items() if "resumed" in run.environment}
@@ -180,8 +243,12 @@ def measure():
         print(json.dumps(record), flush=True)
         with cluster(folder / "ray2"):
             record["apart"] = apart(file, folder / "apart")
+        print(json.dumps(record["apart"]), flush=True)
+        with cluster(folder / "ray3"):
+            record["outside"] = outside(file, folder / "outside")
         known = digests(folder / "local")
-        record["apart"]["equal digests"] = all(known[name] == of for name, of in digests(folder / "apart").items())
+        for part in ("apart", "outside"):
+            record[part]["equal digests"] = all(known[name] == of for name, of in digests(folder / part).items())
     finally:
         shutil.rmtree(folder, ignore_errors=True)
     return record
@@ -199,8 +266,9 @@ def main():
     print(json.dumps(record, indent=1))
     if options.json:
         options.json.write_text(json.dumps(record, indent=1) + "\n")
-    good = all(record[part]["all of them resumed"] for part in ("killed", "apart")) and all(
-        record[part]["exit code"] == 0 and record[part]["equal digests"] for part in ("two nodes", "killed", "apart")
+    good = all(record[part]["all of them resumed"] for part in ("killed", "apart", "outside")) and all(
+        record[part]["exit code"] == 0 and record[part]["equal digests"]
+        for part in ("two nodes", "killed", "apart", "outside")
     )
     sys.exit(0 if good else 1)
 

@@ -26,7 +26,7 @@ from prer.runs.folder import RunFolder
 ROOT = Path(__file__).parents[1]
 BASE = 'seeds = 1\ndevice = "cpu"\n[learner]\nname = "naive"\noptimiser = "sgd"\n'
 ARRAY = BASE + 'epochs = 150\n[axes]\n"learner.lr" = [0.01, 0.02, 0.03, 0.05]\n'
-LONG = BASE + 'epochs = 900\n[axes]\n"learner.lr" = [0.1]\n'  # longer than the time limit's signal
+LONG = BASE + 'epochs = 2500\n[axes]\n"learner.lr" = [0.1]\n'  # longer than the time limit's signal
 CONF = """ClusterName=one
 SlurmctldHost={host}(127.0.0.1)
 SlurmUser=root
@@ -191,7 +191,7 @@ def main():
     if options.json:
         options.json.write_text(json.dumps(record, indent=1) + "\n")
     good = all(record[part]["exit code"] == 0 and record[part]["equal digests"] for part in ("array", "time limit"))
-    sys.exit(0 if good else 1)
+    sys.exit(0 if good and record["array"]["resumed runs"] and record["time limit"]["times resumed"] else 1)
 
 
 if __name__ == "__main__":
