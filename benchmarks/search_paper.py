@@ -63,7 +63,7 @@ BEFORE = {  # points of PRER without the anchor by hand, and in the first round 
     "mnist": 1,
     "kmnist": 9 + 1,
     "svhn": 21 + 2,
-    "cifar10": 19 + 2,
+    "cifar10": 18 + 2,  # the record has 13 more, one fewer than there should be
 }
 BY_HAND = {"mnist": 0, "kmnist": 9, "svhn": 23, "cifar10": 23}  # points of PRER on each data set, before all rounds
 RATES = {"sgd": {"low": 0.02, "high": 0.2, "log": True}, "adam": {"low": 3e-4, "high": 3e-3, "log": True}}
@@ -268,9 +268,12 @@ def write_files(records):
             found_here = dict.fromkeys(won, "tried by hand" if hand else "found by the search")
             file_of(data, method).write_text(remarked(tables, stated(data), implied, remarks_of(data) | found_here))
     for data in LITERAL:
-        won = won_by(found[f"{data}-prer-literal"])
+        won, remark = won_by(found[f"{data}-prer-literal"]), "found by the search"
+        if not won:
+            of_ours = won_by(found[f"{data}-prer"])
+            won, remark = {key: of_ours[key] for key in ("weight", "sparsity")}, "found by the search, for ours"
         tables = {"name": f"{data}-prer-literal", "seeds": 5, "device": "auto"} | literal(data, won)
-        remarks = remarks_of(data) | dict.fromkeys(won, "found by the search")
+        remarks = remarks_of(data) | dict.fromkeys(won, remark)
         file_of(data, "prer-literal").write_text(remarked(tables, stated(data), IMPLIED, remarks))
 
 
@@ -285,8 +288,8 @@ def entries_of(records):
             else:
                 found[name] += entries
     for data in DATA:
-        points = found[f"{data}-prer"]
-        found[f"{data}-prer-no-anchor"] += [point for point in points if is_plain(point["settings"])]
+        if f"{data}-prer-no-anchor" in found:
+            found[f"{data}-prer-no-anchor"] += [p for p in found[f"{data}-prer"] if is_plain(p["settings"])]
     return found | last
 
 
