@@ -24,6 +24,7 @@ from prer.presets import recommended
 from prer.runs.experiment import Experiment
 
 EPOCHS, CLASSES = 15, 10
+R = 3.13  # found on MNIST without the anchor (records/search_paper_plain.json)
 PRESET = recommended("mnist", "prer")
 DIMENSION = PRESET["learner"]["embedding"]
 FLOW = PRESET["learner"]["density"] | {"epochs": EPOCHS}
@@ -79,7 +80,7 @@ def experiment(data, scenario, name, density, seeds, quick=False):
     """The experiment of PRER with a density in a scenario."""
     about = {"data": str(data), "scenario": scenario, "classes_per_task": 2, "resplit": 0.2}
     settings = {"name": "prer", "epochs": EPOCHS, "epochs_autoencoder": EPOCHS, "temperature": 1.0}
-    settings |= {"anchor": 0.0, "labels": "none"}
+    settings |= {"anchor": 0.0, "weight": R, "labels": "none"}
     learner = PRESET["learner"] | settings | SCENARIOS[scenario] | {"density": density}
     tables = quickened({"stream": about, "learner": learner, "seeds": seeds}, quick)
     return Experiment.parse({"name": f"two-modes-{scenario}-{name}"} | tables, presets=False)
