@@ -105,7 +105,7 @@ def test_seeds_that_ran_twice_and_points_of_the_search_are_those_of_the_records(
     assert f"{said} and {by_hand['KMNIST-10k']} on KMNIST-10k were first tried by hand" in text
     words = f"{could['SVHN-46k']}, {could['CIFAR10']} and {could['KMNIST-10k']} of PRER's points could win, and"
     assert f"{words} {could['MNIST']} on MNIST" in text
-    winner, best = points[-1][7:]
+    winner, _, best = points[-1][7:]
     assert str(points[-1][6]) == "4" and f"(up to {best}) than the winner ({winner})" in text
 
 
@@ -117,6 +117,57 @@ def method_of(title):
 
 def stored(recorded, data, method):
     return table2.stored_bytes(recorded[1]["table2"][data, method], CATALOGUE[data].shape)
+
+
+NO_MEMORY = {"joint, all data": "joint", "lwf, classic": "lwf-classic", "prer, distilled": "prer-distilled"}
+SEEN = {  # words of docs/results.md for what sees the class, as coupling, prior, and whether the settings are literal
+    "every coupling and the prior: ours": ("every", True, False),
+    "every coupling": ("every", False, False),
+    "the one next to the data and the prior": ("first", True, False),
+    "the one next to the data": ("first", False, False),
+    "the one next to the noise": ("last", False, False),
+    "the one next to the data, literal settings": ("first", False, True),
+    "the one next to the noise, literal settings": ("last", False, True),
+}
+
+
+def test_the_winners_of_the_searches_are_those_of_the_records():
+    won, rows = script("record_tables").won, table(RESULTS, "validation data", *ON)
+    assert len(rows) == 2 * 8
+    for title, row in rows.items():
+        words, _, metric = title.rpartition(", ")
+        points = won(NO_MEMORY.get(words, method_of(words) if words != "prer" else ""))
+        assert row == [f"{points[data][metric.lower()]:z.2f}" for data in DATA]
+    ahead = [won("lwf-classic")[data]["accuracy"] - won("prer")[data]["accuracy"] for data in DATA]
+    text = " ".join(text_of(RESULTS).split())
+    assert f"than PRER + anchor by {ahead[2]:.1f} and {ahead[3]:.1f} points, and forgets about as little" in text
+    assert max(map(abs, ahead[:2])) < 0.4
+
+
+def test_distilled_prer_reaches_what_its_record_says(results):
+    packed = script("paper_records")
+    lines = map(json.loads, (RECORDS / "distilled_accuracy.jsonl").read_text("utf-8").splitlines())
+    found = {line["name"]: (line["seeds"], packed.result_of(line)) for line in lines}
+    rows = table(RESULTS, "distilled, five seeds", *ON)
+    for metric in ("Accuracy", "BWT"):
+        assert rows[metric] == [spread(found[f"{data}-prer-distilled"][1][metric.lower()]) for data in DATA]
+    assert all(seeds == [0, 1, 2, 3, 4] for seeds, _ in found.values())
+    lwf, text = [mean(results("table1", data, "lwf")["accuracy"]) for data in DATA], " ".join(text_of(RESULTS).split())
+    assert f"LWF with stored samples has {', '.join(lwf[:3])} and {lwf[3]} over the same five seeds" in text
+    won = script("record_tables").won
+    behind = [f"{won('joint')[d]['accuracy'] - won('prer-distilled')[d]['accuracy']:.1f}" for d in DATA]
+    assert f"distilled PRER is {', '.join(behind[:3])} and {behind[3]} points behind joint training" in text
+
+
+def test_both_readings_of_the_first_coupling_are_those_of_the_record():
+    packed, found = script("paper_records"), {}
+    for line in map(json.loads, (RECORDS / "first_coupling_digits.jsonl").read_text("utf-8").splitlines()):
+        density, result = line["settings"]["learner"]["density"], packed.result_of(line)
+        of_class = f"{100 * np.mean([share for _, share in line['agreement']]):.1f}"
+        key = density["condition"], density["class_prior"], density["lr"] == 1e-4
+        found[key] = [spread(result["bwt"]), spread(result["accuracy"]), of_class]
+    rows = table(RESULTS, "what sees the class, digits", "BWT", "Accuracy", "samples of their class, %")
+    assert {title: found[key] for title, key in SEEN.items()} == rows
 
 
 def test_table_1_is_that_of_five_seeds(results, runs):
