@@ -57,7 +57,8 @@ ROWS = {
     "prer-no-anchor": {"name": "prer", "anchor": 0.0},
 }
 OF_PRER = ("prer", "prer-no-anchor", "prer-distilled")
-# What the search leaves out: with distilled labels, Accuracy does not depend on the decoder and the density.
+# What the search leaves out: with distilled labels, Accuracy depends on the density and on the decoder's own phase only
+# through the decoder's weights, and only if the encoder learns beside it (autoencoder is not 0).
 SHORT = {"prer-distilled": {"epochs_autoencoder": 0, "density": {"name": "gaussian"}}}
 ROUNDS = {"first": (10, 0), "more": (14, 2), "wider": (10, 4), "rows": (34, 6), "rows-wider": (10, 8)}  # points, draw
 POINTS_OF_LITERAL = 10

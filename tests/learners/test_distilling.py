@@ -297,6 +297,18 @@ def test_an_encoder_that_rests_learns_with_labels_once(monkeypatch):
     assert "classifier" not in captured(learner, stream[1], monkeypatch)
 
 
+@pytest.mark.parametrize("autoencoder", [0.0, 0.1])
+def test_encoder_and_heads_do_not_depend_on_the_memory_unless_they_learn_beside_the_decoder(autoencoder):
+    settings = {"labels": "distilled", "anchor": 0.1, "autoencoder": autoencoder}
+    whole = learn(pictures(), tiny_prer(**settings), seeds=2, device="cpu")
+    without = tiny_prer(**settings, epochs_autoencoder=0, density="gaussian")
+    short = learn(pictures(), without, seeds=2, device="cpu")
+    states = [result.learned.learner.state() for result in (whole, short)]
+    shared = [name for name in states[0] if name.startswith(("encoder.", "heads."))]
+    assert all(torch.equal(states[0][name], states[1][name]) for name in shared) == (not autoencoder)
+    assert shared and (autoencoder or np.array_equal(whole.matrix, short.matrix, equal_nan=True))
+
+
 def test_it_forgets_far_less_than_naive():
     digits = load_digits()
     stream = Stream.split(digits.images.astype(np.uint8) * 15, digits.target)
