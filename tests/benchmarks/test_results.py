@@ -152,6 +152,13 @@ def test_distilled_prer_reaches_what_its_record_says(results):
     for metric in ("Accuracy", "BWT"):
         assert rows[metric] == [spread(found[f"{data}-prer-distilled"][1][metric.lower()]) for data in DATA]
     assert all(seeds == [0, 1, 2, 3, 4] for seeds, _ in found.values())
+    for name, said in (("whole", "has {} and {} ([record]"), ("by_hand", "have {} and {} ([record]")):
+        (line,) = (RECORDS / f"distilled_{name}.jsonl").read_text("utf-8").splitlines()
+        of_one = packed.result_of(json.loads(line))
+        numbers = [mean(of_one[metric]) for metric in ("accuracy", "bwt")]
+        assert said.format(*numbers) in " ".join(text_of(RESULTS).replace("−", "-").split())
+    wider = record("search_paper_rows_wider.json")["searches"]["kmnist-prer-distilled"]
+    assert f"had {max(p['accuracy'] for p in wider):.2f} at most" in " ".join(text_of(RESULTS).split())
     lwf, text = [mean(results("table1", data, "lwf")["accuracy"]) for data in DATA], " ".join(text_of(RESULTS).split())
     assert f"LWF with stored samples has {', '.join(lwf[:3])} and {lwf[3]} over the same five seeds" in text
     won = script("record_tables").won
