@@ -30,7 +30,7 @@ SEARCH = {"seeds": 2, "stream": {"validation": 0.2}}
 NO_FLOW = {"density": {"epochs": 0}}
 NO_MEMORY = NO_FLOW | {"epochs_autoencoder": 0}
 NO_REPLAY = {"share": 0.0, "weight": 0.0} | NO_FLOW
-DISTILLED = {"labels": "distilled", "anchor": 0.0, "generated": 0.0}
+DISTILLED = {"labels": "distilled", "anchor": 0.0, "generated": 0.0, "autoencoder": 0.0}
 METHODS = {  # the learner, its settings, and those that have the weight that is searched; slow ones first
     "prer-both": ("prer", {}, ("weight", "anchor")),
     "prer-distilled-generated": ("prer", DISTILLED, ("weight", "generated")),

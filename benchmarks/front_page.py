@@ -143,11 +143,11 @@ def answers(every: Every) -> str:
             f"colour images LWF is more accurate, by {n.behind('svhn', 'lwf')} (SVHN-46k) and "
             f"{n.behind('cifar10', 'lwf')} points (CIFAR10) over twenty seeds. So is classic LWF, which keeps nothing: "
             f"{classic['svhn']} and {classic['cifar10']} in the search (two seeds, validation data), where PRER + anchor has "
-            f"{anchored['svhn']} and {anchored['cifar10']}. Ours with "
-            f'`labels="distilled"` combines both, and has Accuracy and BWT of {distilled()} on test data, five seeds.',
+            f"{anchored['svhn']} and {anchored['cifar10']}. With "
+            f'`labels="distilled"` PRER is held in this way, too; without training its flow, Accuracy and BWT are {distilled()}.',
             "When should I use it?": "If you must not store samples, the task is given, images are small and grey, and you also "
             "want samples of the past. EWC and classic LWF store no samples either, and take less time.",
-            "When not?": f"If you may store samples. LWF takes {n.size('mnist', 'lwf'):.1f} and {n.size('cifar10', 'lwf'):.1f} "
+            "When not?": f"If you may store samples, or images are in colour. LWF takes {n.size('mnist', 'lwf'):.1f} and {n.size('cifar10', 'lwf'):.1f} "
             f"times the bytes of PRER, but {mnist['lwf']:.1f} and {cifar['lwf']:.1f} s for a run, and PRER "
             f"{mnist['prer']:.1f} and {cifar['prer']:.1f} s. If nobody tells the task, the paper's trained encoder "
             "and flow are not enough, and this package has [another default](docs/class-incremental.md).",
@@ -208,7 +208,7 @@ def against(request: Request, outcomes: Outcomes) -> Table:
         "and by Holm's method for several comparisons. Not worse: by less than 0.2 points. Open: not decided. The "
         "plain t-test decides more; [both, and PRER's rows against each other](docs/reproducibility/significance.md).",
     ]
-    caption = "Is PRER better than the others? By the corrected t-test"
+    caption = "Is PRER better than the others? (corrected t-test)"
     return Table("against", caption, ["", *map(request.title, DATA)], rows, notes)
 
 
@@ -269,12 +269,12 @@ def trust(tables: Mapping[str, Table]) -> str:
     above = "".join(f" On {data}, {count} of those by hand were more accurate." for data, count in better.items())
     moved = ", ".join(f"{row[3]} on {row[0]}" for row in tables["twice"].rows if row[1] == "PRER + anchor")
     items = [
-        "**Tests.** Seeds split the same images. The corrected test takes the correlation of two seeds for the share of "
+        "**Tests.** Seeds split the same images. The corrected test assumes that two seeds are correlated by the share of "
         "test images, 0.2. That is a rule of thumb. No test covers other data or settings. Five seeds decide little.",
         "**Search.** Every method had the same number of points, but PRER's first points were tried by hand and could "
         f"not win. Points that could win: {could}.{above} [All](docs/reproducibility/searches.md). "
         "PRER also [trains longer](docs/results.md#how-far-to-trust-these-numbers).",
-        "**Repeats.** Among twenty seeds, a seed ends otherwise than among five, as rounding differs. BWT of PRER + anchor "
+        "**Repeats.** The same seed has other results among twenty seeds than among five, as rounding differs. BWT of PRER + anchor "
         f"moved by up to {moved or 'an unknown amount'}. [All](docs/reproducibility/twice.md).",
     ]
     return "## How far to trust this\n\n" + "".join(wrapped(f"- {item}") for item in items)

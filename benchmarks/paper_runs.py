@@ -49,7 +49,11 @@ def main():
     options = parser.parse_args()
     only = options.only.split(",") if options.only else []
     request = Request(only=only, paths=places(options.paths), variants=NAMES)
-    of = missing(request, options.parts.split(","), options.runs)
+    request.check()
+    parts = options.parts.split(",")
+    if unknown := set(parts) - {*PARTS}:
+        parser.error(f"--parts: unknown {', '.join(sorted(unknown))}; choose of {', '.join(PARTS)}")
+    of = missing(request, parts, options.runs)
     begin, times = time.time(), {}
     try:
         for done, outcome in enumerate(Local(options.workers).run([e for e, _ in of.values()], options.runs), 1):

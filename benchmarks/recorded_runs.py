@@ -31,11 +31,10 @@ def options_of(description, seeds, settings=False):
     parser.add_argument("--only", default="", help="methods or data sets, separated by commas")
     parser.add_argument("--record", type=Path, help="by default RUNS/record.jsonl")
     parser.add_argument("--quick", action="store_true", help="few images, one epoch, two seeds, on the CPU")
-    options = parser.parse_args()
+    options = parser.parse_intermixed_args()
     options.seeds = 2 if options.quick else options.seeds
     options.record = options.record or options.runs / "record.jsonl"
     options.runs.mkdir(parents=True, exist_ok=True)
-    options.record.unlink(missing_ok=True)
     return options
 
 
@@ -83,10 +82,16 @@ def recorded(experiments, options, part):
         print(f"{outcome.experiment.name}: {said}, after {time.perf_counter() - begin:.0f} s", flush=True)
     clock = {"part": part, "workers": options.workers, "seconds": round(time.perf_counter() - begin, 1)}
     lines = {outcome.experiment.name: line_of(outcome, clock) for outcome in outcomes}
-    before = options.record.read_text("utf-8") if options.record.exists() else ""
-    added = "".join(f"{json.dumps(line)}\n" for _, line in sorted(lines.items()))
-    replace_file(options.record, (before + added).encode())
+    before = map(json.loads, options.record.read_text("utf-8").splitlines() if options.record.exists() else ())
+    new = {key_of(line): line for _, line in sorted(lines.items())}
+    every = {key_of(line): line for line in before} | new  # a run that is made again replaces its line
+    replace_file(options.record, "".join(f"{json.dumps(line)}\n" for line in every.values()).encode())
     return lines
+
+
+def key_of(line):
+    """What tells the runs of a record apart."""
+    return line["name"], tuple(line.get("seeds", ())), json.dumps(line.get("settings"), sort_keys=True)
 
 
 def line_of(outcome, clock=None):

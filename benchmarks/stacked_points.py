@@ -7,6 +7,7 @@ amplifies. A point that diverges would end the whole stack, so the points of a f
 
 from __future__ import annotations
 
+import copy
 import json
 import time
 from collections import defaultdict
@@ -114,7 +115,8 @@ def reached(matrix: np.ndarray) -> dict[str, Any]:
 
 def _matrix(points: Sequence[Experiment]) -> np.ndarray:
     """The accuracy matrices of all points and seeds [points x S, M, M]."""
-    device, stream, learner = as_device(points[0].device), points[0].stream.build(), points[0].learner
+    device, stream = as_device(points[0].device), points[0].stream.build()
+    learner = copy.deepcopy(points[0].learner)  # its settings are replaced, and the point may be run again alone
     ledger, met = Measurements(), []
     try:
         with computing(device):

@@ -105,7 +105,7 @@ CLAIMS = {
     "condition-data": Claim(
         "claims",
         f"{CONDITIONED}, if it is the one next to the data (section 3.4)",
-        "uses condition-first, because the paper does not say from which side it counts: the share of the memory's "
+        "uses condition-first (the paper does not say from which side it counts): the share of the memory's "
         "samples after the last task that the head assigns to their class, minus the final accuracy on test images, "
         f"paired over seeds. The claim holds if the 95 % interval lies above -{BEHIND:g} points, and does not hold "
         "if it lies below",

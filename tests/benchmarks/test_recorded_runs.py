@@ -48,11 +48,11 @@ def test_a_record_has_no_path_and_the_reason_of_a_failure(made):
     assert "broken.npz" in lines["bad"]["failure"] and "result" not in lines["bad"]
 
 
-def test_another_part_is_added_to_the_record(made):
+def test_a_run_that_is_recorded_again_replaces_its_line(made):
     _, options, experiments, lines = made
     again = recorded_runs.recorded([experiments["good"]], options, "again")  # it has ended before
     names = [json.loads(text)["name"] for text in options.record.read_text().splitlines()]
-    assert names == ["bad", "good", "good"] and again["good"]["result"] == lines["good"]["result"]
+    assert names == ["bad", "good"] and again["good"]["result"] == lines["good"]["result"]
 
 
 def test_figures_are_those_of_the_result():

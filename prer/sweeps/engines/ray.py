@@ -152,9 +152,11 @@ class Ray(Engine):
             if ended or time.monotonic() > looked + LOOK:
                 self._collect()
             for task in ended:
-                settle(self._active[task], task)
+                watched = self._active.get(task)
+                if watched and not watched.future.done():  # otherwise `submit` has found the cluster lost meanwhile
+                    settle(watched, task)
                 with self._lock:
-                    del self._active[task]
+                    self._active.pop(task, None)
             if ended:
                 self._fill()
             elif not tasks:
@@ -190,9 +192,12 @@ def connect(address: str | None) -> None:
     try:
         patient_init(where or "local", **about)  # not the cluster that was last started here
     except (ConnectionError, RuntimeError, ValueError) as error:
-        first = str(error).splitlines()[0]
-        hint = "if it requires a token, set RAY_AUTH_MODE=token"  # Ray does not say so here
-        raise InputError(f"no Ray cluster answers at {where}: {first} ({hint})") from None
+        first = (str(error).splitlines() or [repr(error)])[0]
+        if not where:
+            raise InputError(f"Ray cannot start a cluster on this machine: {first}") from None
+        # Ray does not say so here.
+        hint = "" if "RAY_AUTH_MODE" in os.environ else " (if it requires a token, set RAY_AUTH_MODE=token)"
+        raise InputError(f"no Ray cluster answers at {where}: {first}{hint}") from None
 
 
 def patient_init(address: str, **about: Any) -> None:
