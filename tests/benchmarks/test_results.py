@@ -2,6 +2,7 @@
 
 import json
 import re
+from itertools import combinations
 
 import numpy as np
 import pytest
@@ -13,6 +14,7 @@ from prer.paper import ABLATION, DATA, LITERAL, METHODS, table2, variants
 from prer.paper.published import TABLE1
 from prer.paper.reproduce import clocks
 from prer.paper.tables import Value
+from prer.runs.significance import LEVEL, compared
 
 RESULTS, BENCHMARKS, RELIABILITY = "docs/results.md", "docs/benchmarks.md", "docs/reliability.md"
 ON = ("MNIST", "KMNIST-10k", "SVHN-46k", "CIFAR10")  # as columns; the order of DATA
@@ -170,11 +172,40 @@ def test_both_readings_of_the_first_coupling_are_those_of_the_record():
     packed, found = script("paper_records"), {}
     for line in map(json.loads, (RECORDS / "first_coupling_digits.jsonl").read_text("utf-8").splitlines()):
         density, result = line["settings"]["learner"]["density"], packed.result_of(line)
-        of_class = f"{100 * np.mean([share for _, share in line['agreement']]):.1f}"
+        of_class = share_of(line["agreement"])
         key = density["condition"], density["class_prior"], density["lr"] == 1e-4
         found[key] = [spread(result["bwt"]), spread(result["accuracy"]), of_class]
     rows = table(RESULTS, "what sees the class, digits", "BWT", "Accuracy", "samples of their class, %")
     assert {title: found[key] for title, key in SEEN.items()} == rows
+
+
+def test_classes_with_two_modes_are_those_of_the_record():
+    packed, found = script("paper_records"), {}
+    for line in map(json.loads, (RECORDS / "two_modes.jsonl").read_text("utf-8").splitlines()):
+        found[line["name"].removeprefix("two-modes-")] = packed.result_of(line), line["agreement"]
+    columns = ("floats kept, with the decoder", "Accuracy, task given", "BWT, task given", "samples of their class, %")
+    columns += ("Final accuracy, nobody tells", "samples of their class, nobody tells, %")
+    rows = table(RESULTS, "two modes", *columns)
+    names = {"flow": "flow", "mixture, five components a class": "mixture"}
+    names |= {"small flow, two blocks a level": "flow-small", "one Gaussian a class": "gaussian"}
+    assert set(rows) == set(names)
+    for title, row in rows.items():
+        (given, seen), (told, seen_then) = (found[f"{scenario}-{names[title]}"] for scenario in ("task", "class"))
+        expected = [f"{given['memory_floats'][-1]:,}", spread(given["accuracy"]), spread(given["bwt"]), share_of(seen)]
+        assert row == [*expected, spread(told["final_accuracy"]), share_of(seen_then)]
+    pairs = list(combinations(names.values(), 2))
+    tests = {}
+    for metric, scenario in (("bwt", "task"), ("accuracy", "task"), ("final_accuracy", "class")):
+        values = {(a, b): [found[f"{scenario}-{m}"][0][metric]["values"] for m in (a, b)] for a, b in pairs}
+        tests[metric] = {pair: c for pair, c in compared(values, 0.25).items() if c.adjusted < LEVEL}
+    assert not tests["bwt"] and set(tests["final_accuracy"]) == set(pairs)
+    ((pair, c),) = tests["accuracy"].items()
+    assert pair == ("flow", "mixture") and f"{c.difference:.2f}" == "-0.16"
+    assert f"{tests['final_accuracy'][pair].difference:.1f}" == "-9.5"
+
+
+def share_of(agreement):
+    return f"{100 * np.mean([share for _, share in agreement]):.1f}"
 
 
 def test_table_1_is_that_of_five_seeds(results, runs):
