@@ -98,7 +98,7 @@ def train_with_labels(learner: PRER, task: Task) -> None:
     learner.train_classifier(task, networks)
 
 
-def generated(learner: PRER, batches: Tensor, address: Address) -> tuple[Tensor, ...]:
+def rehearsed(learner: PRER, batches: Tensor, address: Address) -> tuple[Tensor, ...]:
     """Sampled embeddings of old classes for each step, as many as new samples [S, steps, B, D]; () if not used."""
     if learner.past_ is None or not learner.generated:
         return ()

@@ -23,10 +23,9 @@ from prer.densities.mixture import MixtureSettings  # noqa: F401, likewise
 from prer.learners import health
 from prer.learners.answering import answer_of
 from prer.learners.base import Learner
-from prer.learners.distilling import Before, check_encoder, distilled, generated, train_with_labels
+from prer.learners.distilling import Before, check_encoder, distilled, rehearsed, train_with_labels
 from prer.learners.encoding import decoder_of, is_computed
 from prer.learners.fitting import maximise_likelihood
-from prer.learners.interfaces import Batch
 from prer.learners.labelling import labelling, outputs_of
 from prer.learners.rehearsal import Past, current, mixed, with_past
 from prer.nn.computed import Inverse
@@ -57,14 +56,11 @@ class PRER(Learner):
     sparsity: float = setting(0.02, "weight of the sparsity penalty", low=0)
     labels: Literal["none", "head", "auxiliary", "distilled"] = setting(
         "none",
-        "what phase 1 sees of labels: nothing, the head's loss, or that of a classifier over all classes; distilled: "
-        "the encoder learns from them, held by what old heads predict for new samples, not by R",
+        "what phase 1 sees: nothing, the head's loss, a classifier's; distilled: encoder and head learn before it",
     )
     label_weight: float = setting(1.0, "weight of that loss (labels: head, auxiliary)", low=0)
     generated: float = setting(0.0, "weight of distillation on generated samples, too (labels: distilled)", low=0)
-    autoencoder: float = setting(
-        0.0, "weight of the autoencoder's loss (Eq. 2) beside labels (labels: distilled)", low=0
-    )
+    autoencoder: float = setting(0.0, "weight of the loss of Eq. 2 beside labels (labels: distilled)", low=0)
     reencode: bool = setting(True, "the density learns E(D(z)) of old classes, instead of z")
     encoder: Literal["continues", "rests", "patches", "identity", "random"] = setting(
         "continues",
@@ -140,13 +136,7 @@ class PRER(Learner):
 
     # -- phase 1 -------------------------------------------------------------------------------------------------
 
-    def rehearse(self, batches: Tensor, address: Address) -> tuple[Tensor, ...]:
-        """Sampled embeddings of old classes, if generated samples are distilled, too."""
-        return generated(self, batches, address)
-
-    def loss(self, batch: Batch) -> Tensor:
-        """Cross-entropy of the head (Eq. 1), and distillation where there is an old network."""
-        return distilled(self, batch)
+    loss, rehearse = distilled, rehearsed  # of encoder and head, which learn before the phases if labels are distilled
 
     def train_autoencoder(self, task: Task, past: Past | None) -> None:
         """Train the autoencoder on new samples and pseudo-samples, while R keeps old embeddings in place."""

@@ -46,7 +46,7 @@ def test_the_memory_in_the_formula_is_that_of_a_run(data, runs):
 
 def test_table_2_counts_and_times(tmp_path):
     experiments = plan.of_table2(MNIST)
-    assert {e.seeds for e in experiments.values()} == {(0,)} and len(experiments) == 6
+    assert {e.seeds for e in experiments.values()} == {(0,)} and {m for _, m in experiments} >= {*METHODS}
     fake_run_of(tmp_path, experiments["mnist", "er"], [99.0], [-1.0], memory_floats=[1, 2, 3, 4, 834_000])
     table, _, ratios = table2.tables(MNIST, existing(experiments, tmp_path))
     of = cells(table)

@@ -54,7 +54,7 @@ class OnThisMachine(slurm.Slurm):
     def close(self):
         super().close()
         for job in self.sent.jobs if self.sent else ():
-            job._process.wait(30)
+            job._process.wait(120)  # a run that has just begun first imports torch
 
 
 @pytest.fixture
