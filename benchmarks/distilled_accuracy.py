@@ -4,8 +4,9 @@ python benchmarks/distilled_accuracy.py RUNS [key=value ...] [--only mnist,cifar
 
 With `labels="distilled"` encoder and head learn without generated samples. So the density and the decoder's own phase can be left
 out, as in the search, which makes the runs short enough for a CPU. If `autoencoder` is not 0, the decoder then learns beside the
-encoder only, and results differ a little from those of whole runs. The other settings are those of `prer/presets/<data>-prer-distilled.toml`, which the search
-found, or those that are given. KMNIST-10k and SVHN-46k are read from the folders kmnist10k and svhn46k of PRER_DATA.
+encoder only, and results differ a little from those of whole runs. The other settings are those of
+`prer/presets/<data>-prer-distilled.toml`, which the search found, or those that are given. KMNIST-10k and SVHN-46k are read from
+the folders kmnist10k and svhn46k of PRER_DATA.
 """
 
 import json

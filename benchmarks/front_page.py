@@ -146,7 +146,7 @@ def answers(every: Every) -> str:
             f"{anchored['svhn']} and {anchored['cifar10']}. With "
             f'`labels="distilled"` PRER is held in this way, too; without training its flow, Accuracy and BWT are {distilled()}.',
             "When should I use it?": "If you must not store samples, the task is given, images are small and grey, and you also "
-            "want samples of the past. EWC and classic LWF store no samples either, and take less time.",
+            "want samples of the past. EWC and classic LWF store no samples either, and EWC takes less time.",
             "When not?": f"If you may store samples, or images are in colour. LWF takes {n.size('mnist', 'lwf'):.1f} and {n.size('cifar10', 'lwf'):.1f} "
             f"times the bytes of PRER, but {mnist['lwf']:.1f} and {cifar['lwf']:.1f} s for a run, and PRER "
             f"{mnist['prer']:.1f} and {cifar['prer']:.1f} s. If nobody tells the task, the paper's trained encoder "

@@ -16,6 +16,9 @@ import os
 import time
 from pathlib import Path
 
+import numpy as np
+from stacked_points import reached
+
 from prer.runs.environment import environment
 from prer.runs.experiment import Experiment
 from prer.sweeps.engines.local import Local
@@ -56,9 +59,7 @@ def entry_of(outcome, keys):
     if outcome.error:
         return entry
     result = outcome.folder.result
-    entry |= {key: result[key]["mean"] for key in ("accuracy", "bwt")} | {"seconds": result["seconds"]["total"]}
-    diagonals = [[R[t][t] for R in result["matrix"]] for t in range(5)]  # of each task, for each seed
-    return entry | {"diagonal": [sum(d) / len(d) for d in diagonals], "weakest": min(map(min, diagonals))}
+    return entry | reached(np.array(result["matrix"], float)) | {"seconds": result["seconds"]["total"]}
 
 
 def main():

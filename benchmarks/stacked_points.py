@@ -93,7 +93,7 @@ def stacks(points: Sequence[Experiment]) -> list[list[Experiment]]:
 
 
 def learned(points: Sequence[Experiment]) -> list[dict[str, Any]]:
-    """What each point of a stack reaches: the metrics of `search.entry_of`, or the error."""
+    """What each point of a stack reaches: its metrics, or the error."""
     begin = time.perf_counter()
     try:
         matrix = _matrix(points)

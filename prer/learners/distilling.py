@@ -53,7 +53,7 @@ class Before:
     @torch.no_grad()
     def logits(self, x: Tensor) -> Tensor:
         """Logits of the old heads for inputs x [S, B, T, K]."""
-        return self.heads.every(self.encoder(x))
+        return self.heads.every(self.embed(x))
 
     def change(self, x: Tensor, now: Tensor, softness: float = SOFTNESS) -> Tensor:
         """Distillation loss of each sample [S, B], given the present logits of at least the old heads for inputs x.
