@@ -5,8 +5,8 @@
 Four domains, each with a head of its own: MNIST, KMNIST-10k, SVHN-46k and CIFAR10, all 32x32 in colour, ten classes each, 1,000
 images of each class. DATA has the folders `kmnist10k` and `svhn46k`, and the files of the others.
 
-Each method has its settings for CIFAR10, with ten epochs for each phase; a variant without settings of its own has those of
-PRER or LWF. The weight of what holds the past is one of three, chosen by Accuracy on validation data (a fifth of the training
+Each method has its settings for CIFAR10, with ten epochs for each phase; rows of PRER that distil no labels have those of PRER
+without the anchor. The weight of what holds the past is one of three, chosen by Accuracy on validation data (a fifth of the training
 part, two seeds). The chosen ones run again on the test part. Parts of PRER that no prediction depends on are not trained in
 the search; without R the flow is never trained, so its samples mean nothing.
 """
@@ -56,14 +56,10 @@ def stream(folder, each=EACH):
 
 
 def start_of(method):
-    """The learner of a method as on CIFAR10: with the settings found for the method, or else for its learner."""
-    name = METHODS[method][0]
+    """The learner of a method as on CIFAR10."""
     own = "prer-distilled" if method.startswith("prer-distilled") else method
-    if experiment_file("cifar10", own).exists():
-        return {"name": name} | recommended("cifar10", own)["learner"]
-    # With distillation the encoder learns as LWF's does, so at its rate.
-    rate = {"lr": recommended("cifar10", "lwf")["learner"]["lr"]} if own == "prer-distilled" else {}
-    return {"name": name} | recommended("cifar10", name)["learner"] | rate
+    own = own if experiment_file("cifar10", own).exists() else "prer-no-anchor"
+    return {"name": METHODS[method][0]} | recommended("cifar10", own)["learner"]
 
 
 def experiment(data, method, value, seeds, search=False, quick=False):

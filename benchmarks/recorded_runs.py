@@ -20,12 +20,14 @@ from prer.sweeps.engines.local import Local
 QUICK = 40  # images of each class with --quick
 
 
-def options_of(description, seeds, settings=False):
-    """The options of a script; `--quick` tries it in a few minutes on a CPU. Some scripts take settings of all runs."""
+def options_of(description, seeds, settings=False, aimed=False):
+    """The options of a script; `--quick` tries it in a few minutes on a CPU. Some take settings of all runs, or records."""
     parser = argparse.ArgumentParser(description=description, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("runs", type=Path)
     if settings:
         parser.add_argument("settings", nargs="*", metavar="key=value")
+    if aimed:
+        parser.add_argument("--aimed", type=Path, nargs="+", default=[], metavar="RECORD")
     parser.add_argument("--workers", type=int, default=1)
     parser.add_argument("--seeds", type=int, default=seeds)
     parser.add_argument("--only", default="", help="methods or data sets, separated by commas")

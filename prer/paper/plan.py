@@ -85,15 +85,15 @@ class Request:
         return [name for name in every if not asked or name in asked]
 
     def _every(self) -> tuple[str, ...]:
-        more = dict.fromkeys(method for data in DATA for method in more_methods(data))
-        return METHODS if self.fast else (*METHODS, PLAIN, EXTRA, *more)
+        more = [method for data in DATA for method in more_methods(data)]
+        return METHODS if self.fast else tuple(dict.fromkeys((*METHODS, PLAIN, EXTRA, *more)))
 
     def experiment(self, data: str, method: str, overrides: Sequence[str] = ()) -> Experiment:
         """The experiment of a data set and a method, with further overrides."""
-        every = [*self._overrides(data), *(["learner.anchor=0"] if method == PLAIN else []), *overrides]
+        every = [*self._overrides(data), *overrides]
         if self.fast:
             return Experiment.parse({"stream": {"data": FAST}, "learner": {"name": method}}, every)
-        return Experiment.read(file_of(data, "prer" if method == PLAIN else method), every)
+        return Experiment.read(file_of(data, method), every)
 
     def parsed(
         self, data: str, tables: Mapping[str, Any], name: str, overrides: Sequence[str] = (), like: bool = True
@@ -158,7 +158,7 @@ def of_table1(request: Request) -> dict[Key, Experiment]:
 
 def methods_on(request: Request, data: str) -> list[str]:
     """The requested methods that have settings for a data set."""
-    there = {*METHODS, PLAIN, *more_methods(data), *([EXTRA] if data in LITERAL else [])}
+    there = {*METHODS, *more_methods(data), *([EXTRA] if data in LITERAL else [])}
     return [method for method in request.methods() if method in there]
 
 
@@ -168,7 +168,7 @@ def of_table2(request: Request) -> dict[Key, Experiment]:
         (data, method): request.experiment(data, method, ["seeds=[0]"])
         for data in request.data(tuple(TABLE2))
         for method in methods_on(request, data)
-        if method not in (EXTRA, PLAIN)
+        if method != EXTRA
     }
 
 

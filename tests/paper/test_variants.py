@@ -8,10 +8,11 @@ from support.fake_runs import fake_run_of
 from support.paper import BWTS, DIAGONALS, MNIST, cells
 
 from prer.migration import SWITCHES
-from prer.paper import ABLATION, table1, variants
+from prer.paper import ABLATION, plan, table1, variants
 from prer.paper.plan import Request
 from prer.paper.reproduce import existing
 from prer.runs.learn import learn
+from prer.runs.significance import compare
 
 
 def test_the_ablation_has_every_variant_beside_ours(tmp_path):
@@ -31,6 +32,21 @@ def test_the_ablation_has_every_variant_beside_ours(tmp_path):
     assert cells(literal[0])["PRER, literal"]["MNIST BWT"] == "-0.50 ± 0.25"  # the same run
 
 
+def test_key_rows_have_twenty_seeds_unless_told_otherwise():
+    key = {"ours", "no-anchor", "no-r", "augment-only", "anchor-only", "neither", "gaussian", "literal", "literal-no-r"}
+    found = variants.experiments(Request())
+    assert {data for data, _ in found} == set(ABLATION) and {v for _, v in found} == set(variants.NAMES)
+    for (_, variant), experiment in found.items():
+        assert experiment.seeds == tuple(range(20 if variant in key else 5))
+    for told, count in ((Request(seeds="4"), 4), (Request(fast=True), 3)):
+        assert {len(experiment.seeds) for experiment in variants.experiments(told).values()} == {count}
+
+
+def test_ours_is_the_run_of_the_table_of_significance():
+    found, twenty = variants.experiments(Request()), plan.of_significance(Request())
+    assert all(found[data, "ours"].folder == twenty[data, "prer"].folder for data in ABLATION)
+
+
 def test_a_variant_that_is_the_same_as_ours_is_the_same_run(monkeypatch):
     monkeypatch.setattr(variants, "VARIANTS", (*variants.VARIANTS, variants.Variant("same", "nothing")))
     found = variants.experiments(MNIST)
@@ -46,6 +62,17 @@ def test_both_readings_of_the_first_coupling():
     for data in ABLATION:
         first, last = (flat(found[data, v].tables()["learner"]) for v in ("literal", "literal-last"))
         assert [key for key in first if first[key] != last[key]] == ["density.condition"]
+
+
+def test_a_row_of_few_seeds_is_compared_over_those_that_ours_has(tmp_path):
+    of = {variant: experiment for (_, variant), experiment in variants.experiments(MNIST).items()}
+    noise = np.random.default_rng(0).normal(size=20)
+    fake_run_of(tmp_path, of["ours"], 90 + noise, -noise)
+    fake_run_of(tmp_path, of["one-phase"], 88 + noise[:5] + 0.01 * noise[5:10], -noise[:5])
+    outcomes = existing(variants.experiments(MNIST), tmp_path)
+    found = variants.comparisons(outcomes, "mnist", "accuracy")["one-phase"]
+    values = [outcomes["mnist", v].folder.result["accuracy"]["values"][:5] for v in ("one-phase", "ours")]
+    assert found.p == compare(*values).p and found.difference == pytest.approx(-2, abs=0.02)
 
 
 SEVERAL = (
