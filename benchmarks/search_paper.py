@@ -18,8 +18,8 @@ the anchor. It samples from `search/paper/rows/`, with the learning rates and ep
 has had points before, by hand and in the first round, which count and can win. The literal settings get ten points for the two
 weights that the paper does not state. `--round hand` runs points again that were tried by hand and may win. On CIFAR10 one of
 them was ahead of PRER's winner by less than two seeds can tell, so `--round finalists` runs both with ten seeds. `--round rows-wider`
-has ten more points of PRER that distils labels, as its winner on KMNIST lay at an end of a range, and `--round aimed` 24 more on
-three data sets with five seeds, longer training and the ranges of `search/paper/aimed/`, to see what this method can reach. No other
+has ten more points of PRER that distils labels, as its winner on KMNIST lay at an end of a range, and `--round aimed` 12 or 24 more
+on three data sets, with three or five seeds and the ranges of `search/paper/aimed/`, to see what this method can reach. No other
 method had these, so they cannot win.
 
 NAME=PATH reads a data set, or a part of it, from a folder. `--write` writes `prer/presets/*.toml` and
@@ -61,8 +61,8 @@ OF_PRER = ("prer", "prer-no-anchor", "prer-distilled")
 # What the search leaves out: with distilled labels, Accuracy depends on the density and on the decoder's own phase only
 # through the decoder's weights, and only if the encoder learns beside it (autoencoder is not 0).
 SHORT = {"prer-distilled": {"epochs_autoencoder": 0, "density": {"name": "gaussian"}}}
-ROUNDS = {"first": (10, 0), "more": (14, 2), "wider": (10, 4), "rows": (34, 6), "rows-wider": (10, 8), "aimed": (24, 10)}  # points, draw
-AIMED = ("mnist", "kmnist", "cifar10")
+ROUNDS = {"first": (10, 0), "more": (14, 2), "wider": (10, 4), "rows": (34, 6), "rows-wider": (10, 8), "aimed": (0, 10)}  # points, draw
+AIMED = {"mnist": (12, 3), "kmnist": (24, 5), "cifar10": (12, 5)}  # points and seeds of that round
 POINTS_OF_LITERAL = 10
 BEFORE = {  # points of PRER without the anchor by hand, and in the first round of PRER
     "mnist": 1,
@@ -157,6 +157,8 @@ def budget_of(data, method, kind):
     total = ROUNDS["rows"][0]
     rest = total - ROUNDS["first"][0] - BY_HAND[data]
     rows = {"prer-no-anchor": total - BEFORE[data], "prer-literal": POINTS_OF_LITERAL}
+    if kind == "aimed":
+        return AIMED[data][0]
     if kind == "rows":
         return rows.get(method, total)
     return rest if (method, kind) == ("prer", "wider") else ROUNDS[kind][0]
@@ -169,7 +171,7 @@ def sweeps(data, method, path, kind):
     epochs = [EPOCHS[data] // n for n in ((4, 2, 1) if wider else (2, 1))]
     file = FOLDER / (kind if wider else "") / f"{data if kind == 'aimed' else method}.toml"
     draws = tomllib.loads(file.read_text())
-    above = {"stream": {"data": path, "validation": 0.2}, "seeds": list(range(5) if kind == "aimed" else SEEDS)}
+    above = {"stream": {"data": path, "validation": 0.2}, "seeds": list(range(AIMED[data][1]) if kind == "aimed" else SEEDS)}
     if method == "prer-literal":  # everything else is stated
         tables = merged(literal(data, {}), above, {})
         yield Sweep.parse(tables | {"budget": budget, "random_seed": draw, "draws": draws})
@@ -210,7 +212,7 @@ def points_of(options):
     of_round = {"rows": (*ROWS, "prer-literal"), "rows-wider": ("prer-distilled",), "aimed": ("prer-distilled",)}
     methods = of_round.get(options.round, METHODS)
     methods = ("prer",) if options.round in ("hand", "finalists") else methods
-    data_sets = AIMED if options.round == "aimed" else DATA
+    data_sets = tuple(AIMED) if options.round == "aimed" else DATA
     data_sets, methods = ([n for n in names if n in only] or names for names in (data_sets, methods))
     owner, keys = {}, {}
     if options.round == "more":
@@ -267,15 +269,12 @@ def write_files(records):
     found = entries_of(records)
     for data in DATA:
         for method in (*METHODS, *ROWS):
-            if not found[f"{data}-{method}"]:
-                continue
-            won = won_by(found[f"{data}-{method}"])
-            tables = {"name": f"{data}-{method}", "seeds": 5, "device": "auto"}
-            tables |= merged(base(data, method), {"learner": in_tables(won)}, {})
-            implied = IMPLIED if method in OF_PRER else {}
-            hand = "learner.epochs_autoencoder" in ranked(found[f"{data}-{method}"])[0]["settings"]
-            found_here = dict.fromkeys(won, "tried by hand" if hand else "found by the search")
-            file_of(data, method).write_text(remarked(tables, stated(data), implied, remarks_of(data) | found_here))
+            points = found[f"{data}-{method}"]
+            if points:
+                write_file(data, method, points, method)
+            without = [point for point in points if point["settings"].get("learner.labels", "none") == "none"]
+            if method == "prer" and without and ranked(points)[0] is not ranked(without)[0]:
+                write_file(data, method, without, "prer-unlabelled")
     for data in LITERAL:
         won, remark = won_by(found[f"{data}-prer-literal"]), "found by the search"
         if not won:
@@ -286,8 +285,21 @@ def write_files(records):
         file_of(data, "prer-literal").write_text(remarked(tables, stated(data), IMPLIED, remarks))
 
 
+def write_file(data, method, points, name):
+    """Write the file of a data set with this name, from the points of a method."""
+    won = won_by(points)
+    tables = {"name": f"{data}-{method}", "seeds": 5, "device": "auto"}
+    tables |= merged(base(data, method), {"learner": in_tables(won)}, {})
+    implied = IMPLIED if method in OF_PRER else {}
+    found_here = dict.fromkeys(won, "tried by hand" if ranked(points)[0]["by hand"] else "found by the search")
+    file_of(data, name).write_text(remarked(tables, stated(data), implied, remarks_of(data) | found_here))
+
+
 def entries_of(records):
-    """All points of each search; those of more seeds replace the others, and PRER's without the anchor count twice."""
+    """All points of each search; those of more seeds replace the others, and PRER's without the anchor count twice.
+
+    Each point has an entry whether it was tried by hand, and is not one of the search that ran again.
+    """
     found, last = defaultdict(list), {}
     for record in records:
         about = json.loads(record.read_text())
@@ -296,6 +308,10 @@ def entries_of(records):
                 last[name] = entries
             else:
                 found[name] += entries
+    for name, entries in (*found.items(), *last.items()):
+        drawn = [p["settings"].items() for p in found[name] if not set(p["settings"]) >= set(BY_HAND_KEYS)]
+        for point in entries:
+            point["by hand"] = not any(settings <= point["settings"].items() for settings in drawn)
     for data in DATA:
         if f"{data}-prer-no-anchor" in found:
             found[f"{data}-prer-no-anchor"] += [p for p in found[f"{data}-prer"] if is_plain(p["settings"])]

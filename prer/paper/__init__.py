@@ -20,5 +20,5 @@ def more_methods(data: str) -> list[str]:
 
 def file_of(data: str, method: str) -> Path:
     """The experiment file of a data set and a method of the paper."""
-    literal = Path(__file__).parent / "configs" / f"{data}-{method}.toml"
-    return literal if method.endswith("-literal") else experiment_file(data, method)
+    ours = Path(__file__).parent / "configs" / f"{data}-{method}.toml"
+    return ours if method.endswith(("-literal", "-unlabelled")) else experiment_file(data, method)
