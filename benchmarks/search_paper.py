@@ -61,7 +61,14 @@ OF_PRER = ("prer", "prer-no-anchor", "prer-distilled")
 # What the search leaves out: with distilled labels, Accuracy depends on the density and on the decoder's own phase only
 # through the decoder's weights, and only if the encoder learns beside it (autoencoder is not 0).
 SHORT = {"prer-distilled": {"epochs_autoencoder": 0, "density": {"name": "gaussian"}}}
-ROUNDS = {"first": (10, 0), "more": (14, 2), "wider": (10, 4), "rows": (34, 6), "rows-wider": (10, 8), "aimed": (0, 10)}  # points, draw
+ROUNDS = {
+    "first": (10, 0),
+    "more": (14, 2),
+    "wider": (10, 4),
+    "rows": (34, 6),
+    "rows-wider": (10, 8),
+    "aimed": (0, 10),
+}  # points, draw
 AIMED = {"mnist": (12, 3), "kmnist": (24, 5), "cifar10": (12, 5)}  # points and seeds of that round
 POINTS_OF_LITERAL = 10
 BEFORE = {  # points of PRER without the anchor by hand, and in the first round of PRER
@@ -171,7 +178,10 @@ def sweeps(data, method, path, kind):
     epochs = [EPOCHS[data] // n for n in ((4, 2, 1) if wider else (2, 1))]
     file = FOLDER / (kind if wider else "") / f"{data if kind == 'aimed' else method}.toml"
     draws = tomllib.loads(file.read_text())
-    above = {"stream": {"data": path, "validation": 0.2}, "seeds": list(range(AIMED[data][1]) if kind == "aimed" else SEEDS)}
+    above = {
+        "stream": {"data": path, "validation": 0.2},
+        "seeds": list(range(AIMED[data][1]) if kind == "aimed" else SEEDS),
+    }
     if method == "prer-literal":  # everything else is stated
         tables = merged(literal(data, {}), above, {})
         yield Sweep.parse(tables | {"budget": budget, "random_seed": draw, "draws": draws})

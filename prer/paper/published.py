@@ -9,7 +9,7 @@ TASKS = 5  # of two classes each, on every data set
 TITLES = {"mnist": "MNIST", "kmnist": "KMNIST", "svhn": "SVHN", "cifar10": "CIFAR10", "digits": "digits"}
 TITLES |= {"naive": "Naive", "lwf": "LWF", "ewc": "EWC", "gem": "GEM", "er": "ER", "prer": "PRER"}
 TITLES |= {"prer-no-anchor": "PRER", "prer-distilled": "PRER, distilled", "prer-literal": "PRER, literal"}
-TITLES |= {"joint": "Joint", "lwf-classic": "LWF, classic", "replay": "Replay", "der": "DER++"}
+TITLES |= {"joint": "Joint", "lwf-classic": "Classic LWF", "replay": "Replay", "der": "DER++"}
 TITLES |= {"clinc150": "CLINC150", "banking77": "BANKING77", "cifar100": "CIFAR100"}
 
 

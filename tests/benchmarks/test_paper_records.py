@@ -19,6 +19,8 @@ def test_unpacked_runs_are_packed_as_before(runs):
     for line in expected:
         tables = paper_records.experiment_of(line).tables()  # with settings that are newer, or have moved
         learner = SWITCHES | former(tables["learner"])
+        if isinstance(line["settings"]["learner"].get("density"), dict):  # a newer line, with a table of its own
+            learner = tables["learner"]
         for key, value in moved(line["settings"])["stream"].items():
             assert tables["stream"][key] == value
         for key, value in line["settings"]["learner"].items():  # a Gaussian has no settings of a flow any more

@@ -11,14 +11,15 @@ from prer.paper import DATA, LITERAL, METHODS, file_of
 search_paper = script("search_paper")
 SEARCHES = [RECORDS / f"search_paper{name}.json" for name in ("", "_more", "_wider")]
 ROWS = RECORDS / "search_paper_rows.json"
-LATER = [RECORDS / f"search_paper_{name}.json" for name in ("plain", "hand", "finalists")]  # not in the files yet
+LATER = [RECORDS / f"search_paper_{name}.json" for name in ("plain", "hand", "finalists")]
 FOUND = ("joint", "replay", "der", "lwf-classic", "prer-distilled")
 
 
 def test_the_files_are_what_the_records_say(monkeypatch, tmp_path):
     monkeypatch.setattr(search_paper, "file_of", lambda data, method: tmp_path / f"{data}-{method}.toml")
-    search_paper.write_files([*SEARCHES, ROWS])
-    every = [*((d, m) for d in DATA for m in (*METHODS, *FOUND)), *((d, "prer-literal") for d in LITERAL)]
+    search_paper.write_files([*SEARCHES, ROWS, *LATER])
+    every = [(d, m) for d in DATA for m in (*METHODS, *FOUND, "prer-no-anchor")]
+    every += [*((d, "prer-literal") for d in LITERAL), ("cifar10", "prer-unlabelled")]
     assert sorted(path.stem for path in tmp_path.iterdir()) == sorted(f"{data}-{method}" for data, method in every)
     for data, method in every:
         assert (tmp_path / f"{data}-{method}.toml").read_text() == file_of(data, method).read_text()
@@ -47,13 +48,21 @@ def test_the_points_of_prer_without_the_anchor_are_as_many_with_those_before():
         assert len(by_hand) + len(random) == (33 if data == "cifar10" else 34)  # a miscount left one point out
 
 
-def test_a_point_by_hand_can_win(monkeypatch, tmp_path):
-    monkeypatch.setattr(search_paper, "file_of", lambda data, method: tmp_path / f"{data}-{method}.toml")
-    search_paper.write_files([*SEARCHES, *LATER])
-    won = tomllib.loads((tmp_path / "cifar10-prer.toml").read_text())["learner"]
+def test_a_point_by_hand_can_win():
+    won = tomllib.loads(file_of("cifar10", "prer").read_text())["learner"]
     assert (won["labels"], won["anchor"], won["weight"]) == ("head", 1.0, 1.0)  # better over ten seeds
-    assert "tried by hand" in (tmp_path / "cifar10-prer.toml").read_text()
-    plain = tomllib.loads((tmp_path / "svhn-prer-no-anchor.toml").read_text())["learner"]
+    assert "tried by hand" in file_of("cifar10", "prer").read_text()
+    assert "tried by hand" not in file_of("cifar10", "prer-unlabelled").read_text()  # the search's, which ran again
+    plain = tomllib.loads(file_of("svhn", "prer-no-anchor").read_text())["learner"]
     assert (plain["anchor"], plain["labels"], plain["weight"], plain["epochs_autoencoder"]) == (0.0, "none", 3.0, 30)
-    literal = (tmp_path / "mnist-prer-literal.toml").read_text()
+    literal = file_of("mnist", "prer-literal").read_text()
     assert tomllib.loads(literal)["learner"]["weight"] == 0.387 and "for ours" not in literal
+
+
+def test_the_points_of_distilled_prer_alone_are_those_of_the_script():
+    for data, (count, seeds) in search_paper.AIMED.items():
+        (method,) = json.loads((RECORDS / f"search_paper_aimed_{data}.json").read_text())["searches"].values()
+        (sweep,) = search_paper.sweeps(data, "prer-distilled", data, "aimed")
+        points = [search_paper.settings_of(point, ("learner.optimiser", *sweep.keys)) for point in sweep.points()]
+        assert {len(point.seeds) for point in sweep.points()} == {seeds} and len(method) == len(points) == count
+        assert all(point["settings"] in points for point in method)
