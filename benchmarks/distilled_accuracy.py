@@ -9,7 +9,8 @@ encoder only, and results differ a little from those of whole runs. The other se
 the folders kmnist10k and svhn46k of PRER_DATA.
 
 `--aimed RECORD ...` runs instead the best points of `search_paper.py --round aimed`, with all phases: of the points whose BWT on
-validation data is at least what was asked for, the one with the highest Accuracy; if there is none, the one with the highest BWT.
+validation data is at least what was asked for, the one with the highest Accuracy; if there is none, the one that lacks the fewest
+points of both together. Settings that are given then change these.
 """
 
 import json
@@ -23,7 +24,12 @@ from prer.paper import DATA, file_of
 from prer.runs.experiment import Experiment
 
 PARTS = {"kmnist": "kmnist10k", "svhn": "svhn46k"}
-ASKED = {"mnist": -0.03, "kmnist": -0.1, "svhn": -0.15, "cifar10": 0.0}  # the BWT that was asked for
+ASKED = {
+    "mnist": (99.7, -0.03),
+    "kmnist": (98.0, -0.1),
+    "svhn": (95.0, -0.15),
+    "cifar10": (86.7, 0.0),
+}  # Accuracy and BWT
 SHORT = ["learner.epochs_autoencoder=0", "learner.density=gaussian"]
 
 
@@ -32,22 +38,24 @@ def aimed(record):
     found = {}
     for name, points in json.loads(Path(record).read_text("utf-8"))["searches"].items():
         data = name.partition("-")[0]
-        best = chosen_of(points, ASKED[data])
+        best = chosen_of(points, *ASKED[data])
         found[data] = [f"learner.{key}={json.dumps(value)}" for key, value in won_by([best]).items()]
     return found
 
 
-def chosen_of(points, least):
-    """The most accurate point with at least this BWT, or the one that forgets least."""
+def chosen_of(points, accuracy, bwt):
+    """The most accurate point with at least this BWT; if there is none, the one that lacks the fewest points."""
     points = [point for point in points if "bwt" in point]
-    kept = [point for point in points if point["bwt"] >= least]
-    return max(kept, key=lambda point: point["accuracy"]) if kept else max(points, key=lambda point: point["bwt"])
+    if kept := [point for point in points if point["bwt"] >= bwt]:
+        return max(kept, key=lambda point: point["accuracy"])
+    return min(points, key=lambda p: max(accuracy - p["accuracy"], 0) + max(bwt - p["bwt"], 0))
 
 
 def experiment(data, options, settings=None):
     """The run on a data set; with `settings`, a whole run with these."""
     file = file_of(data, "prer-distilled")
-    whole = Experiment.read(file, [*SHORT, *options.settings] if settings is None else settings).tables()
+    given = SHORT if settings is None else settings
+    whole = Experiment.read(file, [*given, *options.settings]).tables()
     whole["name"] += "" if settings is None else "-aimed"
     path = Path(os.environ.get("PRER_DATA", "")) / PARTS[data] if data in PARTS else data
     tables = quickened(whole | {"seeds": list(range(options.seeds))}, options.quick)

@@ -41,7 +41,7 @@ from search import settings_of
 from stacked_points import run
 
 from prer.learners import PRERVariant
-from prer.paper import DATA, LITERAL, METHODS, file_of
+from prer.paper import DATA, METHODS, file_of
 from prer.runs.environment import environment
 from prer.runs.experiment import Experiment, nested
 from prer.settings import merged
@@ -285,13 +285,10 @@ def write_files(records):
             without = [point for point in points if point["settings"].get("learner.labels", "none") == "none"]
             if method == "prer" and without and ranked(points)[0] is not ranked(without)[0]:
                 write_file(data, method, without, "prer-unlabelled")
-    for data in LITERAL:
-        won, remark = won_by(found[f"{data}-prer-literal"]), "found by the search"
-        if not won:
-            of_ours = won_by(found[f"{data}-prer"])
-            won, remark = {key: of_ours[key] for key in ("weight", "sparsity")}, "found by the search, for ours"
+    for data in DATA:
+        won = won_by(found[f"{data}-prer-literal"])
         tables = {"name": f"{data}-prer-literal", "seeds": 5, "device": "auto"} | literal(data, won)
-        remarks = remarks_of(data) | dict.fromkeys(won, remark)
+        remarks = remarks_of(data) | dict.fromkeys(won, "found by the search")
         file_of(data, "prer-literal").write_text(remarked(tables, stated(data), IMPLIED, remarks))
 
 
@@ -308,7 +305,7 @@ def write_file(data, method, points, name):
 def entries_of(records):
     """All points of each search; those of more seeds replace the others, and PRER's without the anchor count twice.
 
-    Each point has an entry whether it was tried by hand, and is not one of the search that ran again.
+    A point's entry "by hand" is true if it was tried by hand, and false for points of the search, also if they ran again.
     """
     found, last = defaultdict(list), {}
     for record in records:

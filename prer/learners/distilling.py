@@ -90,8 +90,9 @@ def check_encoder(learner: PRER) -> None:
 def train_with_labels(learner: PRER, task: Task) -> None:
     """Train encoder and head on new samples, while distillation holds what old heads predict for them.
 
-    R is not used: generated samples hold an encoder that learns from labels less well than new ones do. The decoder
-    learns afterwards, from embeddings that stay as they are; only with `autoencoder` it learns here, too.
+    R is not used. If new inputs resemble old ones, they hold the old heads well enough; otherwise generated samples
+    help (`generated`). The decoder learns afterwards, from embeddings that stay as they are; only with `autoencoder`
+    it learns here, too.
     """
     learner.transient_floats_ += learner.before_.floats() if learner.before_ else 0
     networks = [learner.encoder_, learner.head_, *([learner.decoder_] if learner.autoencoder else [])]

@@ -9,7 +9,6 @@ from prer.presets import experiment_file
 DATA = ("mnist", "kmnist", "svhn", "cifar10")
 METHODS = ("naive", "lwf", "ewc", "gem", "er", "prer")
 ABLATION = ("mnist", "cifar10")  # data sets of the ablation, and of the paper's Table 2
-LITERAL = DATA  # data sets with a file `prer-literal`: PRER without any deviation from the paper
 
 
 def more_methods(data: str) -> list[str]:

@@ -200,9 +200,9 @@ CLAIMS = {
     "bwt": Claim(
         "significance",
         "PRER's BWT is better than that of all other methods by a significant margin (section 4)",
-        "uses the tests of the table of significance, over the paper's methods. The claim holds if PRER + anchor is "
-        "better than each of the other ones. It does not hold if PRER is worse than one, or if the whole interval "
-        f"against one lies below +{MARGIN} points, which makes the difference negligible",
+        "uses the same tests as the table of significance, adjusted over the paper's methods. The claim holds if PRER "
+        "+ anchor is better than each of the other ones. It does not hold if PRER is worse than one, or if the whole "
+        f"interval against one lies below +{MARGIN} points, which makes the difference negligible",
         evidence.of_bwt,
     ),
     "accuracy": Claim(

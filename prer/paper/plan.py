@@ -11,7 +11,7 @@ from typing import Any, TypeVar
 from prer.address import as_device
 from prer.data.files import find
 from prer.errors import InputError
-from prer.paper import DATA, LITERAL, METHODS, file_of, more_methods
+from prer.paper import DATA, METHODS, file_of, more_methods
 from prer.paper.published import TABLE2, TITLES
 from prer.runs.experiment import Experiment
 from prer.settings import merged
@@ -152,13 +152,13 @@ def places(given: Sequence[str]) -> dict[str, str]:
 
 
 def of_table1(request: Request) -> dict[Key, Experiment]:
-    """Every method on every data set, and PRER with the paper's literal settings where there is a file of them."""
+    """Every method on every data set, and PRER with the paper's literal settings."""
     return {(d, m): request.experiment(d, m) for d in request.data() for m in methods_on(request, d)}
 
 
 def methods_on(request: Request, data: str) -> list[str]:
     """The requested methods that have settings for a data set."""
-    there = {*METHODS, *more_methods(data), *([EXTRA] if data in LITERAL else [])}
+    there = {*METHODS, EXTRA, *more_methods(data)}
     return [method for method in request.methods() if method in there]
 
 

@@ -12,7 +12,7 @@ from support.benchmarks import ROOT, script
 from support.fake_runs import fake_run_of
 from support.paper import BWTS, DIAGONALS, in_markdown, outcomes_on_mnist
 
-from prer.paper import ABLATION, DATA, LITERAL, METHODS, plan, significance, variants
+from prer.paper import ABLATION, DATA, METHODS, plan, significance, variants
 from prer.paper.plan import Request
 from prer.paper.reproduce import NEEDED, Clock, clocks, existing
 from prer.runs import environment
@@ -63,7 +63,7 @@ def test_the_front_page_is_short_and_its_sentences_hold(files, recorded):
         seconds = {m: outcomes["table2"][data, m].folder.result["seconds"]["total"] for m in METHODS}
         assert max(seconds, key=seconds.get) == "prer"
     assert sum(Request().experiment(data, "prer").learner.temperature < 1 for data in DATA) == 3
-    assert {plan.of_table1(Request())[data, "prer-literal"].learner.labels for data in LITERAL} == {"none"}
+    assert {plan.of_table1(Request())[data, "prer-literal"].learner.labels for data in DATA} == {"none"}
 
 
 def test_the_same_seeds_twice_and_points_of_the_search(files):

@@ -199,6 +199,28 @@ def test_distilled_prer_without_its_memory_reaches_what_its_record_says(lines):
         assert result["seeds"] == [0, 1, 2, 3, 4]
 
 
+def test_how_far_distilled_prer_gets_is_what_the_records_say(lines, results):
+    columns = ("aim", "34 points", "more points")
+    rows = table(RESULTS, "distilled, five seeds", *(f"{c}, {m}" for c in columns for m in ("Accuracy", "BWT")))
+    aimed, script_ = lines("distilled_aimed"), script("distilled_accuracy")
+    for data, title in zip(DATA, ON, strict=True):
+        _, least, *row = rows[title]
+        assert float(least.replace("−", "-")) == script_.ASKED[data]
+        common = results("table1", data, "prer-distilled")
+        more, learner = aimed.get(f"{data}-prer-distilled-aimed", (None, None))
+        expected = [spread(of[metric]) if of else "" for of in (common, more) for metric in ("accuracy", "bwt")]
+        assert row == expected
+        if more:
+            points = record(f"search_paper_aimed_{data}.json")["searches"][f"{data}-prer-distilled"]
+            chosen = script_.chosen_of(points, script_.ASKED[data])["settings"]
+            assert all(
+                learner[key.partition(".")[2]] == pytest.approx(value, rel=0.01)
+                for key, value in chosen.items()
+                if key != "learner.optimiser"
+            )
+            assert more["seeds"] == [0, 1, 2, 3, 4] and learner["density"]["name"] == "flow"
+
+
 DOMAINS = {  # the words of docs/results.md for rows of benchmarks/domains.py
     "prer, distilled, also on generated samples": "prer-distilled-generated",
     "prer, distilled": "prer-distilled",

@@ -6,7 +6,7 @@ from collections import Counter
 
 from support.benchmarks import RECORDS, script
 
-from prer.paper import DATA, LITERAL, METHODS, file_of
+from prer.paper import DATA, METHODS, file_of
 
 search_paper = script("search_paper")
 SEARCHES = [RECORDS / f"search_paper{name}.json" for name in ("", "_more", "_wider")]
@@ -19,7 +19,7 @@ def test_the_files_are_what_the_records_say(monkeypatch, tmp_path):
     monkeypatch.setattr(search_paper, "file_of", lambda data, method: tmp_path / f"{data}-{method}.toml")
     search_paper.write_files([*SEARCHES, ROWS, *LATER])
     every = [(d, m) for d in DATA for m in (*METHODS, *FOUND, "prer-no-anchor")]
-    every += [*((d, "prer-literal") for d in LITERAL), ("cifar10", "prer-unlabelled")]
+    every += [*((d, "prer-literal") for d in DATA), ("cifar10", "prer-unlabelled")]
     assert sorted(path.stem for path in tmp_path.iterdir()) == sorted(f"{data}-{method}" for data, method in every)
     for data, method in every:
         assert (tmp_path / f"{data}-{method}.toml").read_text() == file_of(data, method).read_text()

@@ -4,11 +4,11 @@ import tomllib
 
 import pytest
 
-from prer.paper import DATA, LITERAL, METHODS, file_of, more_methods
+from prer.paper import DATA, METHODS, file_of, more_methods
 from prer.presets import experiment_file, recommended
 from prer.runs.experiment import Experiment
 
-FILES = [(data, method) for data in DATA for method in METHODS] + [(data, "prer-literal") for data in LITERAL]
+FILES = [(data, method) for data in DATA for method in METHODS] + [(data, "prer-literal") for data in DATA]
 FILES += [(data, method) for data in DATA for method in more_methods(data)]
 FILES += [("cifar10", "prer-unlabelled")]  # of the ablation; its runs have the name of PRER
 
@@ -38,7 +38,7 @@ def test_what_the_paper_has_no_experiment_of():
     assert recommended("../presets/mnist", "prer") == {"stream": {}, "learner": {}}
 
 
-@pytest.mark.parametrize("data", LITERAL)
+@pytest.mark.parametrize("data", DATA)
 def test_the_literal_files_deviate_in_nothing_that_is_stated(data):
     text = file_of(data, "prer-literal").read_text()
     assert "the paper has" not in text  # the remark of a deviation

@@ -1,9 +1,11 @@
 """Variants of PRER: each changes one thing, and stands beside ours."""
 
+import json
 from itertools import product
 
 import numpy as np
 import pytest
+from support.benchmarks import RECORDS
 from support.fake_runs import fake_run_of
 from support.paper import BWTS, DIAGONALS, MNIST, cells
 
@@ -32,14 +34,26 @@ def test_the_ablation_has_every_variant_beside_ours(tmp_path):
     assert cells(literal[0])["PRER, literal"]["MNIST BWT"] == "-0.50 ± 0.25"  # the same run
 
 
-def test_key_rows_have_twenty_seeds_on_cifar10_unless_told_otherwise():
+def test_key_rows_run_again_with_twenty_seeds_on_cifar10_unless_told_otherwise():
     key = {"ours", "no-anchor", "no-r", "anchor-only", "neither"}
     found = variants.experiments(Request())
-    assert {data for data, _ in found} == set(ABLATION) and {v for _, v in found} == set(variants.NAMES)
+    assert {data for data, _ in found} == set(ABLATION)
+    assert {v for _, v in found} == {*variants.NAMES, *(f"{name}-20" for name in key)}
     for (data, variant), experiment in found.items():
-        assert experiment.seeds == tuple(range(20 if variant in key and data == "cifar10" else 5))
+        plain = variant.removesuffix("-20")
+        assert experiment.seeds == tuple(range(5 if plain == variant else 20))
+        assert experiment.tables() | {"seeds": 5} == found[data, plain].tables() | {"seeds": 5}
+        assert plain == variant or data == "cifar10"
+    assert {v for _, v in variants.experiments(Request(only=("cifar10", "no-r")))} == {
+        "ours",
+        "no-r",
+        "ours-20",
+        "no-r-20",
+    }
     for told, count in ((Request(seeds="4"), 4), (Request(fast=True), 3)):
-        assert {len(experiment.seeds) for experiment in variants.experiments(told).values()} == {count}
+        of_told = variants.experiments(told)
+        assert {len(experiment.seeds) for experiment in of_told.values()} == {count}
+        assert {v for _, v in of_told} == set(variants.NAMES)
 
 
 def test_the_ablation_starts_from_a_phase_1_without_labels():
@@ -70,16 +84,31 @@ def test_both_readings_of_the_first_coupling():
         assert [key for key in first if first[key] != last[key]] == ["density.condition"]
 
 
-def test_a_row_of_few_seeds_is_compared_over_those_that_ours_has(tmp_path):
+def test_a_row_is_compared_with_ours_of_as_many_seeds(tmp_path):
     cifar10 = Request(only=("cifar10",))
     of = {variant: experiment for (_, variant), experiment in variants.experiments(cifar10).items()}
-    noise = np.random.default_rng(0).normal(size=20)
-    fake_run_of(tmp_path, of["ours"], 90 + noise, -noise)
-    fake_run_of(tmp_path, of["one-phase"], 88 + noise[:5] + 0.01 * noise[5:10], -noise[:5])
+    noise = np.random.default_rng(0).normal(size=(4, 20))
+    fake_run_of(tmp_path, of["ours"], 90 + noise[0, :5], -noise[0, :5])
+    fake_run_of(tmp_path, of["ours-20"], 91 + noise[1], -noise[1])
+    fake_run_of(tmp_path, of["no-r"], 89 + noise[2, :5], -noise[2, :5])
+    fake_run_of(tmp_path, of["no-r-20"], 88 + noise[3], -noise[3])
     outcomes = existing(variants.experiments(cifar10), tmp_path)
-    found = variants.comparisons(outcomes, "cifar10", "accuracy")["one-phase"]
-    values = [outcomes["cifar10", v].folder.result["accuracy"]["values"][:5] for v in ("one-phase", "ours")]
-    assert found.p == compare(*values).p and found.difference == pytest.approx(-2, abs=0.02)
+    found = variants.comparisons(outcomes, "cifar10", "accuracy")
+    assert set(found) == {"no-r", "no-r-20"}
+    for variant, ours in (("no-r", "ours"), ("no-r-20", "ours-20")):
+        values = [outcomes["cifar10", v].folder.result["accuracy"]["values"] for v in (variant, ours)]
+        assert (found[variant].p, found[variant].adjusted) == (compare(*values).p, compare(*values).p)
+    (table,) = variants.tables(cifar10, outcomes)
+    rows = {row[1]: list(map(str, row)) for row in table.rows}
+    assert rows["no-r-20"][3] == "20" and rows["no-r"][3] == "5" and rows["no-r-20"][2] == rows["no-r"][2]
+
+
+def test_the_literal_settings_on_digits_are_those_of_the_record():
+    lines = map(json.loads, (RECORDS / "first_coupling_digits.jsonl").read_text("utf-8").splitlines())
+    literal = [line["settings"]["learner"] for line in lines if line["settings"]["learner"]["density"]["lr"] == 1e-4]
+    found = variants.experiments(Request(fast=True))
+    ours = [found["digits", v].tables()["learner"] for v in ("literal", "literal-last")]
+    assert sorted(literal, key=str) == sorted(ours, key=str)
 
 
 SEVERAL = (
