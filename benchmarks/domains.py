@@ -1,12 +1,12 @@
 """Is generation needed if the task is given, and old and new inputs have nothing in common?
 
-    PRER_DATA=DATA python benchmarks/domains.py RUNS [--workers N] [--seeds N] [--only METHOD,...] [--quick]
+    PRER_DATA=DATA python benchmarks/domains.py RUNS [key=value ...] [--workers N] [--seeds N] [--only METHOD,...] [--quick]
 
 Four domains, each with a head of its own: MNIST, KMNIST-10k, SVHN-46k and CIFAR10, all 32x32 in colour, ten classes each, 1,000
 images of each class. DATA has the folders `kmnist10k` and `svhn46k`, and the files of the others.
 
 Each method has its settings for CIFAR10, with ten epochs for each phase; rows of PRER that distil no labels have those of PRER
-without the anchor. The weight of what holds the past is one of three, chosen by Accuracy on validation data (a fifth of the training
+without the anchor. If settings are given, they change those of every method, and nothing is searched. The weight of what holds the past is one of three, chosen by Accuracy on validation data (a fifth of the training
 part, two seeds). The chosen ones run again on the test part. Parts of PRER that no prediction depends on are not trained in
 the search; without R the flow is never trained, so its samples mean nothing.
 """
@@ -62,8 +62,8 @@ def start_of(method):
     return {"name": METHODS[method][0]} | recommended("cifar10", own)["learner"]
 
 
-def experiment(data, method, value, seeds, search=False, quick=False):
-    """The experiment of a method with this weight of what holds the past, if it has one."""
+def experiment(data, method, value, seeds, search=False, quick=False, given=()):
+    """The experiment of a method with this weight of what holds the past, if it has one, and with given settings."""
     name, settings, weights = METHODS[method]
     about = {"data": str(data), "classes_per_task": 10, "resplit": 0.2}
     epochs = {"epochs": EPOCHS} | (
@@ -74,8 +74,9 @@ def experiment(data, method, value, seeds, search=False, quick=False):
     tables = merged(tables, {"learner": settings | dict.fromkeys(weights, value)}, {})
     if search:
         tables = merged(tables, SEARCH | ({"learner": NO_MEMORY} if method == "prer-distilled" else {}), {})
-    words = ["domains", method, *([f"{value:g}"] if weights else []), *(["search"] if search else [])]
-    return Experiment.parse({"name": "-".join(words)} | tables, presets=False)
+    weight = [] if given else [f"{value:g}"] if weights else []
+    words = ["domains", method, *weight, *(["search"] if search else []), *(["given"] if given else [])]
+    return Experiment.parse({"name": "-".join(words)} | tables, given, presets=False)
 
 
 def best(points, lines):
@@ -88,12 +89,18 @@ def best(points, lines):
 
 
 def main():
-    options = options_of(__doc__, 5)
+    options = options_of(__doc__, 5, settings=True)
     methods = chosen(options, METHODS)
     data = options.runs / f"domains{'-quick' * options.quick}.npz"
     if not data.exists():
         folder = Path(os.environ.get("PRER_DATA", "~/.cache/prer")).expanduser()
         written(data, *stream(folder, QUICK if options.quick else EACH))
+    if options.settings:
+        made = [
+            experiment(data, m, VALUES[0], options.seeds, quick=options.quick, given=options.settings) for m in methods
+        ]
+        recorded(made, options, "domains-given")
+        return
     points = {(m, v): experiment(data, m, v, 2, True, options.quick) for m in methods if METHODS[m][2] for v in VALUES}
     weights = best(points, recorded(points.values(), options, "domains-search"))
     print(f"chosen: {weights}", flush=True)

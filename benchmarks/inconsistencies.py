@@ -37,8 +37,8 @@ def inconsistencies() -> list[str]:
         "The log-determinant of the batch norm lacks its logarithm, σ is averaged where σ² is used, and Eq. 4 has x "
         "where it needs z.",
         "Does the autoencoder see labels in training? Section 3.3 says no; the introduction "
-        '("simultaneously with the main classifier") and the caption of figure 1 say yes. Ours sees none; the two other '
-        "readings are variants above.",
+        '("simultaneously with the main classifier") and the caption of figure 1 say yes. Ours sees none, except '
+        "that of PRER + anchor on CIFAR10; the two other readings are variants above.",
         'The embedding is "the output of the last convolution" in the introduction and a fully connected layer later; '
         "ours is the latter.",
         "Epochs, the weight of R, the distance d, the sparsity penalty, the share of a batch that is overwritten and "

@@ -111,6 +111,18 @@ def test_costs_are_compared_with_those_of_the_papers_methods(tmp_path):
     assert rows[claims.CLAIMS["memory"].says][3] == HOLDS
 
 
+def test_rows_of_ours_change_no_verdict_about_the_papers_methods(tmp_path):
+    runs, noise = plan.of_significance(MNIST), np.random.default_rng(0).normal(size=(9, 20))
+    for number, method in enumerate((*METHODS, "der", "joint")):
+        if method == "der":
+            before = claims.gathered(
+                {"significance": existing(runs, tmp_path), "claims": {}, "table2": {}}, "mnist", True
+            )
+        fake_run_of(tmp_path, runs["mnist", method], 90 + noise[number], -1 + noise[number])
+    after = claims.gathered({"significance": existing(runs, tmp_path), "claims": {}, "table2": {}}, "mnist", True)
+    assert set(before.against["bwt"]) == {*METHODS} - {"prer"} and after.against == before.against
+
+
 def test_the_size_of_levels_and_generators(tmp_path):
     runs = of_variants()
     fake_run_of(tmp_path, runs["ours"], DIAGONALS, BWTS, memory_floats=[1000] * 5)
@@ -134,7 +146,7 @@ def test_the_pairs_of_the_claims_are_one_family_over_both_metrics(tmp_path):
     every = {name: existing(experiments(MNIST), tmp_path) for name, experiments in needed.items()}
     evidence = claims.gathered(every, "mnist")
     pairs = [("ours", "pixels"), ("neither", "pixels"), ("ours", "no-sparsity"), ("er", "gem")]
-    assert list(evidence.pairs) == pairs  # not PRER's, which are the table of significance's
+    assert list(evidence.pairs) == pairs  # not those of PRER against other methods, which are a family of their own
     tests = [c for pair in pairs for c in evidence.pairs[pair]]
     assert [c.adjusted for c in tests] == holm([c.p for c in tests]) and len(tests) == 8
     values = [every["significance"]["mnist", m].folder.result["bwt"]["values"] for m in ("er", "gem")]
