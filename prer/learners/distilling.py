@@ -78,13 +78,18 @@ def divergence(before: Tensor, now: Tensor, softness: float, there: Tensor | Non
 # -- PRER with labels="distilled" ------------------------------------------------------------------------------------
 
 
-def check_encoder(learner: PRER) -> None:
-    """Raise an error if labels are distilled and the encoder is not trained."""
+def check_labels(learner: PRER) -> None:
+    """Raise an error if labels are distilled and the encoder is not trained, or if settings of distillation lack it."""
     if learner.labels == "distilled" and is_computed(learner):
         raise InputError(
             f"learner.labels='distilled' trains the encoder, and learner.encoder={learner.encoder!r} is not trained; "
             "take learner.encoder='continues' or learner.labels='none'"
         )
+    for name in ("generated", "autoencoder"):
+        if getattr(learner, name) and learner.labels != "distilled":
+            raise InputError(
+                f"learner.{name} has an effect only with learner.labels='distilled'; take these labels, or leave it out"
+            )
 
 
 def train_with_labels(learner: PRER, task: Task) -> None:

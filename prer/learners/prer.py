@@ -23,7 +23,7 @@ from prer.densities.mixture import MixtureSettings  # noqa: F401, likewise
 from prer.learners import health
 from prer.learners.answering import answer_of
 from prer.learners.base import Learner
-from prer.learners.distilling import Before, check_encoder, distilled, rehearsed, train_with_labels
+from prer.learners.distilling import Before, check_labels, distilled, rehearsed, train_with_labels
 from prer.learners.encoding import decoder_of, is_computed
 from prer.learners.fitting import maximise_likelihood
 from prer.learners.labelling import labelling, outputs_of
@@ -92,7 +92,7 @@ class PRER(Learner):
     ) -> None:
         """Build the networks."""
         super().start(shape, seeds, device, observe)
-        check_encoder(self)
+        check_labels(self)
         self.decoder_: Any = decoder_of(self)
         self.embedded_: Tensor | None = None
         self.density_ = self.new_density()

@@ -95,5 +95,11 @@ def test_the_weight_with_the_best_accuracy_on_validation_data_is_chosen():
     assert domains.best(points, lines | {"lwf-16": line(81)}) == {"lwf": 16.0}
 
 
+def test_given_settings_change_a_run_that_has_a_name_of_its_own():
+    plain, given = (domains.experiment("data.npz", "lwf", 1.0, 5, given=of) for of in ((), ("learner.lr=0.5",)))
+    assert (plain.learner.lr != 0.5, given.learner.lr) == (True, 0.5) and given.name == "domains-lwf-given"
+    assert given.tables()["learner"] == plain.tables()["learner"] | {"lr": 0.5}
+
+
 def line(accuracy):
     return {"seeds": [0], "result": {"matrix": [[[accuracy]]], "untrained": [[None]]}}

@@ -66,6 +66,21 @@ def test_the_front_page_is_short_and_its_sentences_hold(files, recorded):
     assert {plan.of_table1(Request())[data, "prer-literal"].learner.labels for data in DATA} == {"none"}
 
 
+def test_a_sign_for_each_verdict(files, recorded):
+    outcomes = recorded[1]["significance"]
+    block = files[reproducibility.FRONT].split("## Is PRER better than the others?")[1].split("\n\n")[1]
+    (_, *others), _, *rows = in_markdown(block)
+    titles = {title: method for method, title in reproducibility.front_page.titles_of(outcomes).items()}
+    assert len(rows) == 6 and len(others) == 9
+    verdicts = {"+": "better", "=": "not worse", "?": "not decided", "-": "worse"}
+    for row, *cells in rows:
+        own, _, label = row.rpartition(", ")
+        for other, cell in zip(others, cells, strict=True):
+            for data, sign in zip(DATA, cell.split(), strict=True):
+                tests = significance.comparisons(outcomes, data, label.lower(), 0.25, titles[own])
+                assert tests[titles[other]].verdict == verdicts[sign]
+
+
 def test_the_same_seeds_twice_and_points_of_the_search(files):
     rows = {(row[0], row[1]): row for row in in_markdown(files["docs/reproducibility/twice.md"])[2:]}
     assert len(rows) == 4 * (6 + 6) and rows["KMNIST-10k", "PRER + anchor"][3] == "0.40"

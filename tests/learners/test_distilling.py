@@ -329,3 +329,10 @@ def test_an_encoder_that_is_not_trained_is_refused(encoder):
 def test_a_joint_schedule_is_refused():
     with pytest.raises(InputError, match=r"take learner\.schedule='separate' or learner\.labels='head'"):
         learn(blobs(), tiny_prer(labels="distilled", schedule="joint"), seeds=1, device="cpu")
+
+
+@pytest.mark.parametrize("name", ["generated", "autoencoder"])
+def test_a_setting_that_would_have_no_effect_is_refused(name):
+    learner = tiny_prer(labels="head", **{name: 0.5})
+    with pytest.raises(InputError, match=f"learner.{name} has an effect only with learner.labels='distilled'"):
+        learner.start((4,), SEEDS)
