@@ -134,7 +134,7 @@ def answers(every: Every) -> str:
     n = Numbers(every)
     try:
         mnist, cifar = n.seconds("mnist"), n.seconds("cifar10")
-        domains, equal = recorded("domains"), recorded("equal_bytes")
+        domains, equal = recorded("domains") | recorded("domains_rate"), recorded("equal_bytes")
         published = TABLE1["cifar10"]["lwf"].bwt
         answered = {
             "Does PRER work?": "Yes: it stores no sample and forgets little. BWT on MNIST and CIFAR10 (five seeds) is "
@@ -155,12 +155,12 @@ def answers(every: Every) -> str:
             f"Accuracy and BWT over twenty seeds are {n.figures('cifar10', 'prer-distilled')} for distilled PRER, "
             f"{n.figures('cifar10', 'lwf-classic')} for Classic LWF, and {n.figures('cifar10', 'joint')} for Joint.",
             "When does generation help?": "On the one [sequence of "
-            "domains](docs/results.md#is-generation-needed-if-the-task-is-given) that we tried, whose inputs have little in common: "
-            "MNIST, KMNIST-10k, SVHN-46k and CIFAR10, ten classes each, each with a head (five seeds). Accuracy and BWT of "
-            f"distilled PRER are {of_both(domains['domains-prer-distilled-1'])} there, and with distillation on generated samples as "
-            f"well {of_both(domains['domains-prer-distilled-generated-1'])}. Classic LWF has "
-            f"{of_both(domains['domains-lwf-classic-1'])}, and LWF with 500 stored samples of each domain "
-            f"{of_both(domains['domains-lwf-1'])}.",
+            "domains](docs/results.md#is-generation-needed-if-the-task-is-given) that we tried, which have little in common: "
+            "MNIST, KMNIST-10k, SVHN-46k and CIFAR10, ten classes each. Over five seeds, Accuracy and BWT of "
+            f"distilled PRER are {of_both(domains['domains-prer-distilled-1'])} there, with distillation on generated samples, too, "
+            f"{of_both(domains['domains-prer-distilled-generated-1'])}. At the same learning rate Classic LWF has "
+            f"{of_both(domains['domains-lwf-classic-given'])}, and LWF with 500 samples of each "
+            f"{of_both(domains['domains-lwf-given'])}.",
             "When should I use it?": "If samples may not be stored and new data may look unlike old (distilled, with "
             "`generated=1`), or if you want to sample past data.",
             "When not?": "If new data resembles old: Classic LWF is simpler, and with as many bytes as PRER + anchor, DER++ has "
