@@ -6,9 +6,10 @@ Four domains, each with a head of its own: MNIST, KMNIST-10k, SVHN-46k and CIFAR
 images of each class. DATA has the folders `kmnist10k` and `svhn46k`, and the files of the others.
 
 Each method has its settings for CIFAR10, with ten epochs for each phase; rows of PRER that distil no labels have those of PRER
-without the anchor. If settings are given, they change those of every method, and nothing is searched. The weight of what holds the past is one of three, chosen by Accuracy on validation data (a fifth of the training
-part, two seeds). The chosen ones run again on the test part. Parts of PRER that no prediction depends on are not trained in
-the search; without R the flow is never trained, so its samples mean nothing.
+without the anchor. If settings are given, they change those of every method, and nothing is searched. The weight of what holds
+the past is one of three, chosen by Accuracy on validation data (a fifth of the training part, two seeds). The chosen ones run
+again on the test part. Parts of PRER that no prediction depends on are not trained in the search; without R the flow is never
+trained, so its samples mean nothing.
 """
 
 import os
@@ -74,7 +75,7 @@ def experiment(data, method, value, seeds, search=False, quick=False, given=()):
     tables = merged(tables, {"learner": settings | dict.fromkeys(weights, value)}, {})
     if search:
         tables = merged(tables, SEARCH | ({"learner": NO_MEMORY} if method == "prer-distilled" else {}), {})
-    weight = [] if given else [f"{value:g}"] if weights else []
+    weight = [f"{value:g}"] if weights and not given else []
     words = ["domains", method, *weight, *(["search"] if search else []), *(["given"] if given else [])]
     return Experiment.parse({"name": "-".join(words)} | tables, given, presets=False)
 

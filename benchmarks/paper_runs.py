@@ -4,7 +4,7 @@ python benchmarks/paper_runs.py RUNS [NAME=PATH ...] [--parts table1,significanc
 
 The runs are those of `prer reproduce`, which then has nothing to train: `prer reproduce table1 --out RUNS` shows the table.
 Recorded runs that are already in RUNS (`paper_records.py unpack`) are not repeated. Ctrl-C saves the active runs, and the same
-command continues. The seconds from the first start to the last end of each part are printed at the end.
+command continues. The seconds from the first start to the last end of each part are printed.
 """
 
 import argparse

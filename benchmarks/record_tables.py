@@ -59,12 +59,6 @@ def twice(request: Request, five: Outcomes, twenty: Outcomes) -> Table:
     return Table("twice", "The same five seeds, trained among five and among twenty", columns, rows, notes)
 
 
-def won(method: str) -> dict[str, dict[str, Any]]:
-    """The winner of the search for a method, by data set."""
-    found = points()
-    return {data: search_paper.ranked(found[f"{data}-{method}"])[0] for data in DATA}
-
-
 @functools.cache
 def points() -> Mapping[str, Sequence[dict[str, Any]]]:
     """All points of each search that could win."""
@@ -92,7 +86,7 @@ def of_searches(request: Request) -> Table:
             ran_again = len(again.get(f"{data}-prer", [])) if hand else 0
             diverged = sum("accuracy" not in point for point in drawn)
             counts = (len(drawn) + len(hand), len(hand), ran_again, diverged)
-            winner = won(method)[data]
+            winner = search_paper.ranked(points()[f"{data}-{method}"])[0]
             title = TITLES.get(method, method) + (" + anchor" if method == "prer" else "")
             best = [
                 Value(winner["accuracy"]),

@@ -20,14 +20,14 @@ from prer.sweeps.engines.local import Local
 QUICK = 40  # images of each class with --quick
 
 
-def options_of(description, seeds, settings=False, aimed=False):
-    """The options of a script; `--quick` tries it in a few minutes on a CPU. Some take settings of all runs, or records."""
+def options_of(description, seeds, settings=False, **own):
+    """The options of a script and its `own`; `--quick` tries it in a few minutes on a CPU. Some take settings of all runs."""
     parser = argparse.ArgumentParser(description=description, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("runs", type=Path)
     if settings:
         parser.add_argument("settings", nargs="*", metavar="key=value")
-    if aimed:
-        parser.add_argument("--aimed", type=Path, nargs="+", default=[], metavar="RECORD")
+    for name, how in own.items():
+        parser.add_argument(f"--{name}", **how)
     parser.add_argument("--workers", type=int, default=1)
     parser.add_argument("--seeds", type=int, default=seeds)
     parser.add_argument("--only", default="", help="methods or data sets, separated by commas")

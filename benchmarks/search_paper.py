@@ -285,11 +285,10 @@ def write_files(records):
             without = [point for point in points if point["settings"].get("learner.labels", "none") == "none"]
             if method == "prer" and without and ranked(points)[0] is not ranked(without)[0]:
                 write_file(data, method, without, "prer-unlabelled")
-    for data in DATA:
-        won = won_by(found[f"{data}-prer-literal"])
-        tables = {"name": f"{data}-prer-literal", "seeds": 5, "device": "auto"} | literal(data, won)
-        remarks = remarks_of(data) | dict.fromkeys(won, "found by the search")
-        file_of(data, "prer-literal").write_text(remarked(tables, stated(data), IMPLIED, remarks))
+        if won := won_by(found[f"{data}-prer-literal"]):
+            tables = {"name": f"{data}-prer-literal", "seeds": 5, "device": "auto"} | literal(data, won)
+            remarks = remarks_of(data) | dict.fromkeys(won, "found by the search")
+            file_of(data, "prer-literal").write_text(remarked(tables, stated(data), IMPLIED, remarks))
 
 
 def write_file(data, method, points, name):

@@ -42,6 +42,21 @@ def test_the_best_point_has_the_asked_bwt_or_lacks_the_fewest_points():
     assert distilled_accuracy.chosen_of([points[0], points[3] | {"bwt": -0.01}], 86.7, 0.0) == points[0]
 
 
+def test_records_and_settings_can_be_given_in_any_order(tmp_path, monkeypatch):
+    seen = []
+    monkeypatch.setattr(distilled_accuracy, "aimed", lambda record: seen.append(str(record)) or {})
+    monkeypatch.setattr(
+        distilled_accuracy, "recorded", lambda experiments, options, part: seen.append(options.settings)
+    )
+    for words in (
+        ["--aimed", "a", "learner.lr=0.1", "--aimed", "b"],
+        ["learner.lr=0.1", "--aimed", "a", "--aimed", "b"],
+    ):
+        monkeypatch.setattr("sys.argv", ["distilled_accuracy.py", str(tmp_path), *words, "--only", "mnist"])
+        distilled_accuracy.main()
+    assert seen == ["a", "b", ["learner.lr=0.1"]] * 2
+
+
 def test_the_points_of_a_record_run_whole_with_their_settings(tmp_path, monkeypatch):
     monkeypatch.setenv("PRER_DATA", "data")
     settings = {"learner.optimiser": "adam", "learner.lr": 0.00123456, "learner.anchor": 3.0}

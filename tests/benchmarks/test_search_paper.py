@@ -25,6 +25,13 @@ def test_the_files_are_what_the_records_say(monkeypatch, tmp_path):
         assert (tmp_path / f"{data}-{method}.toml").read_text() == file_of(data, method).read_text()
 
 
+def test_a_row_without_a_record_has_no_file(monkeypatch, tmp_path):
+    monkeypatch.setattr(search_paper, "file_of", lambda data, method: tmp_path / f"{data}-{method}.toml")
+    search_paper.write_files(SEARCHES)
+    every = sorted(f"{data}-{method}" for data in DATA for method in METHODS)
+    assert sorted(path.stem for path in tmp_path.iterdir()) == every
+
+
 def test_every_method_was_given_the_same_number_of_points():
     tries = json.loads((RECORDS / "tries_paper.json").read_text())["tries"]
     names = ["cifar10" if name.startswith("cifar") else name.split("-")[0] for name in tries]
