@@ -25,7 +25,7 @@ from prer.paper.plan import Key, Request, data_of, places
 from prer.paper.reproduce import NEEDED, Clock, clocks, existing, tables_of
 from prer.paper.table1 import Outcomes, missing, result_of, title_of, with_rows
 from prer.paper.tables import Cell, Table, Value, csv_text, markdown
-from prer.paper.variants import NAMES
+from prer.paper.variants import MORE, NAMES
 from prer.sweeps.engines.base import Outcome
 
 SECTIONS = {"table1": "Table 1", "significance": "Significance", "table2": "Table 2", "claims": "Claims"}
@@ -98,7 +98,8 @@ def runs(request: Request, outcomes: Outcomes, name: str, clock: Clock | None = 
     rows: list[list[Cell]] = []
     for (data, method), outcome in with_rows(outcomes).items() if name != "claims" else outcomes.items():
         result = result_of(outcome)
-        command = f"`prer reproduce {name} --only {data},{method}{_options(request, data, name)}`"
+        what = f"{data},{method.removesuffix(MORE)}"  # rows with more seeds have the name of the variant
+        command = f"`prer reproduce {name} --only {what}{_options(request, data, name)}`"
         about: list[Cell] = [missing(outcome), *["-"] * 5]
         if result is not None:
             seeds, time = _together(result["seeds"]), Value(result["seconds"]["total"], digits=1)

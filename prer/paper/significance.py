@@ -29,7 +29,7 @@ WORDS = (
     f"above it, the adjusted p is below {LEVEL}, and the difference is negative. Otherwise: not decided"
 )
 TESTS = (
-    "Both tests are paired t-tests over seeds. With s the standard deviation of the differences of n seeds, the "
+    "Both tests are paired t-tests over seeds. Let s be the standard deviation of the differences over n seeds. The "
     "standard error is s sqrt(1/n) in the plain test, and s sqrt(1/n + n_test/n_train) in the corrected one (Nadeau "
     "and Bengio 2003, Inference for the Generalization Error)"
 )

@@ -123,7 +123,7 @@ VARIANTS = (
 NAMES = tuple(variant.name for variant in VARIANTS)
 # The rows that carry the conclusions run again with twenty seeds, on data where seeds differ by more than most effects.
 KEY = {"cifar10": (OURS, "no-anchor", "no-r", "anchor-only", "neither")}
-MORE = "-20"  # ends the name of such a run
+MORE = f"-{SIGNIFICANCE_SEEDS}"  # ends the name of such a row
 CONDITION = (
     "What the flow knows of the class can change BWT only through p(z), the distribution of all samples together. "
     "Phase 1 does not see the classes of samples of the past: they are reconstructed, and R compares their "
@@ -213,8 +213,9 @@ def tables(request: Request, outcomes: Outcomes, asked: Collection[Key] = ()) ->
     ]
     columns += ["samples of their class, %"]
     notes = [
-        f"Differences are variant minus ours; runs of twenty seeds ({MORE}) are compared with that of ours. {TESTS}. "
-        "Each p is adjusted by Holm's method over all variants that have run on a data set, those of twenty seeds by "
+        f"A difference is the variant minus ours. Rows that end in {MORE} have more seeds, and {OURS}{MORE} is theirs. "
+        f"{TESTS}. "
+        "Each p is adjusted by Holm's method over all variants that have run on a data set, those with more seeds by "
         "themselves, for each metric by itself. The claims below are another family: the pairs that they name, both "
         "metrics together. Samples of their class: the share of the samples of the memory that the head of their task "
         "takes for the class that was asked for, after the last task, mean of the classes; chance is 50 %.",

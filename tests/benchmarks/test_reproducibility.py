@@ -13,6 +13,7 @@ from support.fake_runs import fake_run_of
 from support.paper import BWTS, DIAGONALS, in_markdown, outcomes_on_mnist
 
 from prer.paper import ABLATION, DATA, METHODS, plan, significance, variants
+from prer.paper import claims as claims_
 from prer.paper.plan import Request
 from prer.paper.reproduce import NEEDED, Clock, clocks, existing
 from prer.runs import environment
@@ -60,10 +61,26 @@ def test_the_front_page_is_short_and_its_sentences_hold(files, recorded):
         bwt = {name: claims[data, name].folder.result["bwt"]["mean"] for name in ("literal", "literal-no-r", "neither")}
         naive = outcomes["table1"][data, "naive"].folder.result["bwt"]["mean"]
         assert bwt["literal"] > bwt["literal-no-r"] > naive and bwt["neither"] > naive / 2
+        pair = claims_.gathered(outcomes, data, corrected=True).pairs["literal", "literal-no-r"]
+        assert max(c.adjusted for c in pair) > 0.05  # five seeds do not decide it
         seconds = {m: outcomes["table2"][data, m].folder.result["seconds"]["total"] for m in METHODS}
         assert max(seconds, key=seconds.get) == "prer"
+    ours, literal = (
+        outcomes["table1"]["cifar10", m].folder.result["bwt"]["mean"] for m in (plan.PLAIN, "prer-literal")
+    )
+    assert ours < literal
     assert sum(Request().experiment(data, "prer").learner.temperature < 1 for data in DATA) == 3
     assert {plan.of_table1(Request())[data, "prer-literal"].learner.labels for data in DATA} == {"none"}
+
+
+def test_the_command_of_every_run_names_what_the_command_line_knows(files):
+    page = files["docs/reproducibility/runs.md"]
+    commands = re.findall(r"`prer reproduce (\w+) --only ([\w,-]+)[^`]*`", page)
+    assert len(commands) == page.count("`prer reproduce ") > 150
+    for part, only in commands:
+        request = Request(only=only.split(","), variants=variants.NAMES)
+        request.check()
+        assert NEEDED[part](request)
 
 
 def test_a_sign_for_each_verdict(files, recorded):
